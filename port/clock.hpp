@@ -35,7 +35,7 @@ class Clock {
   // How far the sum may be ahead of the true time; what `known` may be wide.
   static constexpr int64_t uncertainty_ns = 1'000'000;
   static constexpr int tries = 16;
-  static constexpr int64_t off_rate_part = 200;  // a clock is off rate by a 200th at most: half of the usual drift
+  static constexpr uint32_t off_rate_part = 200;  // a clock is off rate by a 200th at most: half of the usual drift
 
   explicit Clock(Source source = Source()) : source_(source) {}
 
@@ -77,7 +77,7 @@ class Clock {
   int64_t boottime_ns(Instant deadline) const {
     const Known known = shared_.read();
     const int64_t boot = boottime_ns(deadline, known.low - known.base), now = source_.boottime_ns();
-    return now > 0 && boot > now ? boot - (boot - now) / off_rate_part : boot;
+    return now > 0 && boot > now ? boot - quotient(boot - now, off_rate_part) : boot;
   }
 
   // The same for the driver's timer, with the upper end of the offset: at that BOOT time `deadline` has come, no more
@@ -87,7 +87,7 @@ class Clock {
   // CLOCK_BOOTTIME as it is now, in ms; negative when the clock cannot be read.
   int64_t boot_ms() const {
     const int64_t ns = source_.boottime_ns();
-    return ns < 0 ? ns : ns / 1'000'000;
+    return ns < 0 ? ns : quotient(ns, 1'000'000);
   }
 
  private:

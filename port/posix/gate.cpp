@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "port/posix/gate.hpp"
 
+#include "base/quotient.hpp"
 #include "base/types.hpp"
 
 namespace redlock {
@@ -32,8 +33,9 @@ timespec Bell::from_now(int64_t ms) {
   REDLOCK_ASSERT(ms >= 0);
   timespec time = {};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  time.tv_sec += static_cast<time_t>(ms / 1'000);
-  time.tv_nsec += static_cast<long>(ms % 1'000) * 1'000'000;  // less than two seconds fit into 32 bits
+  const int64_t seconds = quotient(ms, 1'000);
+  time.tv_sec += static_cast<time_t>(seconds);
+  time.tv_nsec += static_cast<long>(ms - seconds * 1'000) * 1'000'000;  // less than two seconds fit into 32 bits
   if (time.tv_nsec >= 1'000'000'000) {
     time.tv_nsec -= 1'000'000'000;
     ++time.tv_sec;

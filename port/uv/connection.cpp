@@ -127,7 +127,7 @@ bool add_to(int set, int fd, uint32_t number, uint32_t events) {
 }  // namespace
 
 void Connection::resolve(const Instant& now) {
-  const int64_t patience_ms = client_.settings().connect_timeout.ns() / 1'000'000;
+  const int64_t patience_ms = quotient(client_.settings().connect_timeout.ns(), 1'000'000);
   begun_ = 0;
   reason_ = REDLOCK_E_RESOLVE;
   if (names_ < 0) names_ = look_up(client_.session(master_).master(), address_, patience_ms);

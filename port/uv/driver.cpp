@@ -107,8 +107,10 @@ bool Driver::arm(Instant deadline) {
   int64_t at = clock_.timer_ns(deadline);
   if (at < 1) at = 1;  // 0 would disarm it
   itimerspec spec = {};
-  spec.it_value.tv_sec = static_cast<time_t>(at / 1'000'000'000);
-  spec.it_value.tv_nsec = static_cast<long>(at % 1'000'000'000);
+  constexpr uint32_t second = 1'000'000'000;
+  const int64_t seconds = quotient(at, second);
+  spec.it_value.tv_sec = static_cast<time_t>(seconds);
+  spec.it_value.tv_nsec = static_cast<long>(at - seconds * second);
   return timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &spec, nullptr) == 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include <initializer_list>
 
+#include "base/quotient.hpp"
 #include "port/posix/fork_guard.hpp"
 #include "port/uv/own_loop.hpp"
 
@@ -44,7 +45,7 @@ bool LookUp::give(const addrinfo& of) {
 
 // False: nobody wants more addresses. left: how many there are.
 bool LookUp::wait(unsigned left) const {
-  const int64_t share_ms = (until_ms - now_ms()) / (left + 1);
+  const int64_t share_ms = quotient(until_ms - now_ms(), left + 1);
   pollfd wanted = {answer, POLLIN, 0};
   const int64_t pause_ms = share_ms < 0 ? 0 : share_ms < step_ms ? share_ms : step_ms;
   char word;

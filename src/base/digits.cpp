@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "base/digits.hpp"
 
+#include "base/quotient.hpp"
 namespace redlock {
 
 Bytes to_decimal(uint64_t number, char (&digits)[20]) {
   size_t at = sizeof digits;
   do {
-    digits[--at] = static_cast<char>('0' + number % 10);
-    number /= 10;
+    const uint64_t rest = quotient(number, 10);
+    digits[--at] = static_cast<char>('0' + (number - 10 * rest));
+    number = rest;
   } while (number != 0);
   return Bytes(digits + at, sizeof digits - at);
 }

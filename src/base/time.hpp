@@ -10,6 +10,7 @@
 // `now` goes down from the port by reference: by value it would take a pair of registers in each call on 32-bit ARM.
 // It stays what it is until the input has been handled, so nobody may keep the reference longer.
 #pragma once
+#include "base/quotient.hpp"
 #include "base/types.hpp"
 
 namespace redlock {
@@ -80,7 +81,7 @@ extern template int64_t greater<>(int64_t a, int64_t b);
 [[gnu::always_inline]] inline Instant earlier(Instant a, Instant b) { return Instant::from_ns(lesser(a.ns(), b.ns())); }
 [[gnu::always_inline]] inline Instant later(Instant a, Instant b) { return Instant::from_ns(greater(a.ns(), b.ns())); }
 
-constexpr uint32_t whole_seconds(int64_t ns) { return static_cast<uint32_t>(ns / 1'000'000'000); }
+constexpr uint32_t whole_seconds(int64_t ns) { return static_cast<uint32_t>(quotient(ns, 1'000'000'000)); }
 
 template <class = void>
 REDLOCK_APART_FOR_SIZE inline void bring_forward(Instant& deadline, Instant t) { deadline = earlier(deadline, t); }

@@ -23,7 +23,7 @@ Counter counter_of(const Telling& tell) {
 }
 
 void add(redlock_times_t& times, Duration took) {
-  const uint64_t ms = static_cast<uint64_t>(took.ns()) / 1'000'000;
+  const uint64_t ms = static_cast<uint64_t>(quotient(took.ns(), 1'000'000));
   ++times.count;
   times.sum_ms += ms;
   if (times.max_ms < ms) times.max_ms = ms;

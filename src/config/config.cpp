@@ -2,6 +2,7 @@
 #include "config/config.hpp"
 
 #include "base/password_file.hpp"
+#include "base/quotient.hpp"
 #include "config/keys.hpp"
 #include "config/tls.hpp"
 #include "config/url.hpp"
@@ -88,7 +89,7 @@ int check_validity(const Settings& s, TextWriter& why) {
   const uint64_t drift = uint64_t{s.ttl_ms} * s.drift_ppm + uint64_t{s.drift_fixed_ms} * million;  // in ns
   if (drift < uint64_t{s.ttl_ms} * million) return 0;
   why.print("defaults.ttl_ms: %u leaves no validity after a drift of ", s.ttl_ms);
-  why.number((drift + million - 1) / million);
+  why.number(quotient(drift + million - 1, million));
   return fail(why, " ms (timing.drift_ppm, timing.drift_fixed_ms)");
 }
 

@@ -87,8 +87,7 @@ struct Crowd {
 
   // An acquire was granted after `waited`. For `looked` it had looked, and `passed` grants went to others.
   void learn(unsigned passed, Duration looked, Duration waited_for) {
-    // A division of 64 bits: nothing else needs the one of 32 bits, which takes 630 bytes on ARM.
-    const uint32_t share = us(Duration::ns(looked.ns() / (passed + 1)));
+    const uint32_t share = us(Duration::ns(quotient(looked.ns(), passed + 1)));
     if (passed > 0) share_us = share_us == 0 ? share : (share_us + share) / 2;
     const uint32_t look_us = (passes_wanted + 1) * share_us, waited_us = us(waited_for);
     if (passed > passes_wanted) {
@@ -108,7 +107,7 @@ struct Crowd {
   }
   REDLOCK_APART_FOR_SIZE static uint32_t us(Duration d) {
     constexpr int64_t most = 600'000'000;  // far beyond any nap
-    const int64_t n = d.ns() / 1000;
+    const int64_t n = quotient(d.ns(), 1000);
     return static_cast<uint32_t>(n < most ? n : most);
   }
 };

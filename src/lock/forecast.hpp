@@ -44,7 +44,7 @@ Instant quorum_free_at(const Instant* free_at, unsigned masters, unsigned quorum
 constexpr Duration race_window(Duration round_took, unsigned wide, unsigned part, uint32_t retry_delay_ms) {
   const Duration least = Duration::us(100), most = Duration::ms(retry_delay_ms);
   const Duration took = round_took < least ? least : round_took;
-  const Duration window = took < most ? Duration::ns(took.ns() * 2 * wide / part) : most;
+  const Duration window = took < most ? Duration::ns(quotient(took.ns() * 2 * wide, part)) : most;
   return window < most ? window : most;
 }
 

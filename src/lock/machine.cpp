@@ -29,7 +29,7 @@ void note_error(Round& round, MasterIndex m, int error) {
   round.told_master = static_cast<uint8_t>(m);
 }
 
-Duration third(uint32_t ttl_ms) { return Duration::ns(Duration::ms(ttl_ms).ns() / renew_share); }
+Duration third(uint32_t ttl_ms) { return Duration::ns(quotient(Duration::ms(ttl_ms).ns(), renew_share)); }
 
 bool owner_knows(const Lock& lock) { return lock.tell.event != REDLOCK_EV_ACQUIRED; }
 Action behind_round(const Lock& lock) { return lock.hold.gone.empty() ? Action::none : Action::put_back; }

@@ -165,7 +165,7 @@ Duration Machine::next_nap(Lock& lock, const Instant& now) {
   Duration nap = left(wait.since + crowd.nap(), now);
   if (wait.rested && (nap < pause || crowd.share() > often)) nap = Duration();
   const Duration looked = left(now, wait.heard_since);
-  const Duration share = Duration::ns(looked.ns() / (wait.passed + 1));
+  const Duration share = Duration::ns(quotient(looked.ns(), wait.passed + 1u));
   wait.tired = wait.passed - wait.rested_at >= int{spell} && share <= often;
   if (wait.tired) {
     wait.rested_at = wait.passed;
@@ -295,7 +295,7 @@ void Machine::plan_race(Lock& lock, bool looked, const Instant& now) {
   lock.wake_at = later(now, wait.not_before);
   if (hurrying) return;
   const int slots = looked || wait.unsure ? 0 : lock.line.urgent ? urgent_slots : 1;  // a look takes a round
-  lock.wake_at = lock.wake_at + pause + Duration::ns(two_rounds.ns() / 5 * slots);
+  lock.wake_at = lock.wake_at + pause + Duration::ns(quotient(two_rounds.ns(), 5) * slots);
 }
 
 // Does a new acquire leave others the first try? An acquire that tries once has no second one.

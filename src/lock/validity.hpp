@@ -31,7 +31,7 @@ REDLOCK_APART_FOR_SIZE constexpr int64_t left_ns(int64_t until, int64_t now) { r
 constexpr Duration left(Instant until, const Instant& now) { return Duration::ns(left_ns(until.ns(), now.ns())); }
 
 // Whole milliseconds left, rounded down; 0: nothing is left.
-constexpr int64_t remaining_ms(Instant until, const Instant& now) { return left(until, now).ns() / 1'000'000; }
+constexpr int64_t remaining_ms(Instant until, const Instant& now) { return quotient(left(until, now).ns(), 1'000'000); }
 
 inline Instant valid_until(Instant t0, uint32_t ttl_ms, Drift drift) {
   return t0 + Duration::ns(Duration::ms(ttl_ms).ns() - drift.of(ttl_ms).ns());
@@ -41,8 +41,8 @@ inline Instant valid_until(Instant t0, uint32_t ttl_ms, Drift drift) {
 REDLOCK_APART_FOR_SIZE inline uint32_t ttl_within(Instant t0, uint32_t ttl_ms, Drift drift, Instant limit) {
   if (valid_until(t0, ttl_ms, drift) <= limit) return ttl_ms;
   if (limit <= t0) return 0;
-  return static_cast<uint32_t>((left(limit, t0) + Duration::ms(drift.fixed_ms)).ns() /
-                               (1'000'000 - int64_t{drift.ppm}));
+  return static_cast<uint32_t>(
+      quotient((left(limit, t0) + Duration::ms(drift.fixed_ms)).ns(), 1'000'000 - drift.ppm));
 }
 
 }  // namespace redlock

@@ -17,7 +17,7 @@ ClockWatch::Verdict ClockWatch::sample(Instant sent, Instant received, int64_t s
   const int64_t server_ns = server_us * 1'000;
   const int64_t low = server_ns - received.ns();
   const int64_t high = server_ns + 1'000 - sent.ns();
-  const int64_t moved = (received.ns() - at_.ns()) / 1'000'000 * ppm + resolution_ns;
+  const int64_t moved = quotient(received.ns() - at_.ns(), 1'000'000) * ppm + resolution_ns;
   const int64_t lowest = low_ - moved;
   const int64_t highest = high_ + moved;
   const bool was_known = known_;

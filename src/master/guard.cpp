@@ -257,7 +257,8 @@ Guard::Next Guard::boot_time(int64_t ms, const Instant& now) {
   wants_boot_time_ = false;
   if (!fresh_ || ms < 0) return Next::nothing;
   if (visit_.boot_ms < 0) return Next::visit;
-  const int64_t wanted_ms = time_to_watch().ns() * 9 / 8'000'000 + 2;  // rounded up, as all times were rounded down
+  // Rounded up, as all times were rounded down.
+  const int64_t wanted_ms = quotient(time_to_watch().ns() * 9, 8'000'000) + 2;
   const int64_t by_boot = ms - visit_.boot_ms, by_server = server_ms_ - visit_.server_ms;
   if (by_server < -wanted_ms / 8) return Next::visit;  // a little earlier is a slow answer
   const int64_t age_ms = by_boot < by_server ? by_boot : by_server;

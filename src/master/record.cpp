@@ -217,7 +217,7 @@ int Record::handle_time(const resp::Item& item, Instant sent, const Instant& now
   } else if (server_us_ >= 0) {
     Duration by;
     const int64_t server_us = server_us_ + static_cast<int64_t>(n);
-    guard_.read_time(server_us / 1'000);
+    guard_.read_time(quotient(server_us, 1'000));
     if (guard_.wants_boot_time()) out_.tell();
     if (clock_.sample(sent, now, server_us, guard_.settings().drift_ppm, by) == ClockWatch::Verdict::stepped) {
       News& news = out_.tell();

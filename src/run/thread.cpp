@@ -158,7 +158,7 @@ int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms, re
 // round, which has two parts if the lock is fenced.
 REDLOCK_APART_FOR_SIZE int64_t longest_ms(const redlock_t* rl, Duration wait) {
   const CommonSettings& s = rl->client.settings();
-  return (wait.ns() + 2 * s.connect_timeout.ns() + 3 * s.node_timeout.ns()) / 1'000'000;
+  return quotient(wait.ns() + 2 * s.connect_timeout.ns() + 3 * s.node_timeout.ns(), 1'000'000);
 }
 
 // ---- the end ----------------------------------------------------------------------------------------------------

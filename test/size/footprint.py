@@ -178,6 +178,12 @@ def static_program(target, source, build, work):
     return kept_of_archive(map_file.read_text(), 'libredlock.a')
 
 
+def divisions(target, build):
+    """What the compiler's library has brought along for divisions of 64 bits, which base/quotient.hpp spares us."""
+    symbols = run([tool(target, 'nm'), build / 'libredlock.so']).split()
+    return [symbol for symbol in symbols if re.fullmatch(r'__aeabi_u?ldivmod|__u?divmoddi4', symbol)]
+
+
 def memory(target, source, build, work):
     run([tool(target, 'gcc'), *target.options, '-Os', f'-I{source}/include', source / 'test/size/memory.c',
          '-o', work / 'memory', build / 'libredlock.so', f'-Wl,-rpath,{build}'])
@@ -312,6 +318,7 @@ def measure(cmake, source, work, target):
         'objects': objects(target, build),
         'shared': berkeley(target, [build / 'libredlock.so'])[str(build / 'libredlock.so')],
         'static': static_program(target, source, build, build),
+        'divisions': divisions(target, build),
         'memory': memory(target, source, build, build),
         'stack': stacks(build),
     }
@@ -386,7 +393,9 @@ def judge(here, musl):
         missed += value > budget.limit
         verdict = 'TOO MUCH' if value > budget.limit else 'as wanted' if value <= budget.goal else 'accepted'
         print(f'{budget.what} on armhf: {value}, goal {budget.goal}, limit {budget.limit}: {verdict}')
-    return 1 if missed else 0
+    for symbol in here['divisions']:
+        print(f'{symbol} on armhf: a division of 64 bits that is not base/quotient.hpp\'s')
+    return 1 if missed or here['divisions'] else 0
 
 
 if __name__ == '__main__':

@@ -19,6 +19,7 @@
 #include "base/masters.hpp"
 #include "base/names.hpp"
 #include "base/queue.hpp"
+#include "base/quotient.hpp"
 #include "base/random.hpp"
 #include "base/time.hpp"
 
@@ -296,6 +297,19 @@ TEST(Time, a_part_of_a_short_time_may_be_any_part) {
   EXPECT_EQ(part_of(whole, UINT32_MAX), whole);
   EXPECT_EQ(part_of(whole, 0x7FFFFFFF), Duration::us(10));
   EXPECT_EQ(part_of(whole, 0x3FFFFFFF), Duration::us(5));
+}
+
+TEST(Quotient, by_steps_is_what_the_processor_divides) {
+  std::vector<int64_t> numbers = {0, 1, 999, INT64_MAX, -INT64_MAX, INT64_MIN};
+  for (int64_t n = 3; n < INT64_MAX / 5; n *= 5) numbers.insert(numbers.end(), {n, -n, n - 1, 1 - n});
+  for (const uint32_t by : {1u, 2u, 3u, 5u, 10u, 1'000u, 65'536u, 1'000'000u, 1'000'000'000u, uint32_t{INT32_MAX}}) {
+    for (const int64_t n : numbers) {
+      const auto bits = static_cast<uint64_t>(n);
+      EXPECT_EQ(quotient_by_steps(n, by), n / int64_t{by}) << n << " / " << by;
+      EXPECT_EQ(quotient_by_steps(bits, by), bits / by) << bits << " / " << by;
+      EXPECT_EQ(quotient(n, by), n / int64_t{by});
+    }
+  }
 }
 
 TEST(EntropyPool, wants_to_be_full_when_it_has_less_than_enough) {
