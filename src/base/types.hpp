@@ -66,8 +66,9 @@ struct Counter {
   uint64_t server_ms = 0;  // the master's wall clock; 0: unknown
 };
 
-// A run of bytes that is owned by someone else.
-struct Bytes {
+// A run of bytes that is owned by someone else. Aligned like a word of 64 bits: GCC keeps it in two registers of 32-bit
+// ARM then, and leads it through memory otherwise, which takes 2 K of code.
+struct alignas(uint64_t) Bytes {
   const char* data = nullptr;
   size_t size = 0;
 
@@ -77,8 +78,8 @@ struct Bytes {
   constexpr Bytes(const char (&literal)[N]) : data(literal), size(N - 1) {}
 };
 
-// A writable buffer owned by someone else.
-struct Space {
+// A writable buffer owned by someone else, aligned for the same reason.
+struct alignas(uint64_t) Space {
   char* data;
   size_t size;
 };
