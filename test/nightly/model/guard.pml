@@ -20,7 +20,8 @@
 // read, and compares it with the record, and the record with the identity. A plain command compares nothing. It is sent
 // only on a tracked connection, to a master whose last reading, LIFE ticks old at most, fitted the seal and showed
 // neither a replica nor a backlog. A null push arrives ahead of every later reply, so it voids at once what plain
-// commands stand on.
+// commands stand on. A reading may also look ahead: it is sent in one write with the plain command behind it, which
+// counts if that reading finds all this, and the answer comes within LIFE of the sending.
 //
 // One thing is assumed: a replica that attached is not promoted, made the master's master by a partial resync, and
 // parted from it again within the lifetime of one reading. FAST_CYCLE is that hole, named. WEAK is another: where INFO
@@ -30,6 +31,10 @@
 
 #ifndef NC
 #define NC 2
+#endif
+// Two clients that look ahead have more states than a short search can see: --long defines LOOKS for them.
+#if NC == 1 || defined(LOOK_NOT_HEEDED) || defined(LOOK_NOT_DATED) || defined(CAN_LOOK)
+#define LOOKS
 #endif
 #ifndef TTL
 #define TTL 2
@@ -53,7 +58,7 @@ byte replid = 1;
 byte quarantine = NONE;
 byte seal = NONE;
 byte age = TTL;  // ticks since the last loss; no further than TTL
-#if defined(CAN_ADMIT) || defined(CAN_BE_PLAIN)
+#if defined(CAN_ADMIT) || defined(CAN_BE_PLAIN) || defined(CAN_LOOK)
 bit lost;        // once at least
 #endif
 
@@ -76,6 +81,10 @@ byte carried[NC];   // the seal that its commands by script carry
 byte sealing[NC];   // a seal of this state is under way
 bit plain[NC];      // plain commands may go, by the last reading
 byte read_age[NC];  // ticks since that reading
+#ifdef LOOKS
+byte look_age[NC];  // 0: none; else ticks since a look and a SET left in one write, plus one
+byte look[NC];      // 0: it is not executed yet; 1: it fits; 2: it does not
+#endif
 #ifdef IDENTITY_REMEMBERED
 byte greeted[NC];
 #endif
@@ -139,6 +148,19 @@ byte old_replid;
 #define lapsed(c) (read_age[c] > LIFE)
 #endif
 
+#ifdef LOOK_NOT_HEEDED
+#define look_counts(c) (look_age[c] - 1 <= LIFE)
+#elif defined(LOOK_NOT_DATED)
+#define look_counts(c) (look[c] == 1)
+#else
+#define look_counts(c) (look[c] == 1 && look_age[c] - 1 <= LIFE)
+#endif
+#ifdef CAN_LOOK
+#define look_is_right !(age == TTL && lost)
+#else
+#define look_is_right age >= TTL
+#endif
+
 #ifdef OWN_TTL
 #define long_enough(c) (watched[c] + (c == 0) >= G)
 #else
@@ -179,6 +201,10 @@ inline forget_connection(c) {
   carried[c] = NONE;
   plain[c] = 0;
   read_age[c] = 0
+#ifdef LOOKS
+  ; look_age[c] = 0;
+  look[c] = 0
+#endif
 }
 
 inline connect(c) {
@@ -277,6 +303,27 @@ proctype client(byte c) {
   }
   :: d_step { sealing[c] != NONE -> execute_seal(c) }
   :: d_step { connected[c] && sealed(c) && unread(c) -> read_seal(c) }
+#ifdef LOOKS
+  :: d_step {
+    connected[c] && carried[c] != NONE && look_age[c] == 0 ->
+    look_age[c] = 1;
+    printf("client %d: sends a look and a SET\n", c)
+  }
+  :: d_step {
+    connected[c] && look_age[c] != 0 && look[c] == 0 ->
+    look[c] = (is_master && fits(c) && may_be_plain(c) -> 1 : 2);
+    printf("client %d: the look %d\n", c, look[c])
+  }
+  :: d_step {
+    connected[c] && look_age[c] != 0 && look[c] != 0 ->
+    if
+    :: is_master && look_counts(c) -> assert(look_is_right); printf("client %d: a grant behind a look\n", c)
+    :: else
+    fi;
+    look_age[c] = 0;
+    look[c] = 0
+  }
+#endif
 #ifdef CAN_ADMIT
   :: d_step { connected[c] && is_master && fits(c) && lost -> assert(!(age == TTL)) }
 #endif
@@ -291,7 +338,7 @@ proctype client(byte c) {
 // ---- the master ---------------------------------------------------------------------------------------------------
 
 inline lose() {
-#if defined(CAN_ADMIT) || defined(CAN_BE_PLAIN)
+#if defined(CAN_ADMIT) || defined(CAN_BE_PLAIN) || defined(CAN_LOOK)
   lost = 1;
 #endif
   age = 0
@@ -335,6 +382,9 @@ inline push_all() {
 #else
   for (i : 0 .. NC - 1) {
     plain[i] = (tracked(i) -> 0 : plain[i])
+#ifdef LOOKS
+    ; look[i] = (tracked(i) && look[i] == 1 -> 2 : look[i])
+#endif
   };
   i = 0
 #endif
@@ -420,6 +470,9 @@ inline pass(c, ticks) {
 
 inline pass_reading(c) {
   read_age[c] = (plain[c] -> read_age[c] + 1 : 0);
+#ifdef LOOKS
+  look_age[c] = (look_age[c] != 0 && look_age[c] <= LIFE + 1 -> look_age[c] + 1 : look_age[c]);
+#endif
   if
   :: lapsed(c) -> plain[c] = 0; read_age[c] = 0
   :: else
