@@ -65,8 +65,9 @@
 #define REDLOCK_SUSPECT_CLOSE_MS_DEFAULT 2000
 #define REDLOCK_SUSPECT_CLOSE_MS_MIN 50
 #define REDLOCK_SUSPECT_CLOSE_MS_MAX 600000
-/* timing.ping_interval_ms: below the servers' `timeout`, or these close idle connections. */
-#define REDLOCK_PING_INTERVAL_MS_DEFAULT 5000
+/* timing.ping_interval_ms: below the servers' `timeout`, or these close idle connections. While a lock is held or
+   wanted, a silent connection is tried after 5 s at most. */
+#define REDLOCK_PING_INTERVAL_MS_DEFAULT 60000
 #define REDLOCK_PING_INTERVAL_MS_MIN 100
 #define REDLOCK_PING_INTERVAL_MS_MAX 3600000
 /* defaults.wait_ms; timing.guard_wait_ms, two guard times when not given. */

@@ -21,13 +21,14 @@ struct Option {
 constexpr Option tcp_options[] = {
     {IPPROTO_TCP, TCP_NODELAY, 1},
     {SOL_SOCKET, SO_KEEPALIVE, 1},
-    {IPPROTO_TCP, TCP_KEEPIDLE, 5},          // seconds
     {IPPROTO_TCP, TCP_KEEPINTVL, 1},         // seconds
     {IPPROTO_TCP, TCP_KEEPCNT, 3},
     {IPPROTO_TCP, TCP_USER_TIMEOUT, 3000},   // ms. While data is unacknowledged, keepalive sends no probes
 };
 
-bool tune(int fd) {
+bool tune(int fd, uint32_t idle_s) {
+  const int idle = static_cast<int>(idle_s);
+  if (setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle) != 0) return false;
   for (const Option& option : tcp_options) {
     const int value = option.value;
     if (setsockopt(fd, option.level, option.name, &value, sizeof value) != 0) return false;
@@ -86,9 +87,10 @@ bool same_address(const Address& a, const Address& b) {
 
 // ---- connections ----------------------------------------------------------------------------------------------
 
-int open_socket(const Address& address) {
+int open_socket(const Address& address, const CommonSettings& settings) {
   const int fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0 || address.any.sa_family == AF_UNIX || tune(fd)) return fd;
+  const uint32_t idle_s = 1 + whole_seconds(settings.ping_interval.ns());
+  if (fd < 0 || address.any.sa_family == AF_UNIX || tune(fd, idle_s)) return fd;
   ::close(fd);
   return -1;
 }

@@ -29,7 +29,8 @@ bool same_address(const Address& a, const Address& b);
 constexpr size_t host_text_size = REDLOCK_HOST_MAX + 1;
 void host_text(const MasterSettings& master, char (&out)[host_text_size]);  // ends with NUL
 
-int open_socket(const Address& address);  // returns a descriptor with all options set, or -1
+// Returns a descriptor with all options set, or -1. The kernel's keepalive follows ping_interval.
+int open_socket(const Address& address, const CommonSettings& settings);
 enum class Connecting : uint8_t { failed, under_way, done };
 // noinline: keeps a path off the stack while the rest is done.
 [[gnu::noinline]] Connecting connect_socket(int fd, const Address& address, const MasterSettings& master);

@@ -23,7 +23,7 @@ void Connection::connect(const Instant& now) {
 }
 
 void Connection::open(const Instant& now) {
-  const int fd = open_socket(address_);
+  const int fd = open_socket(address_, client_.settings());
   if (fd < 0) return driver_.closed(master_, REDLOCK_E_SYSTEM, now);
   if (!begin_watch(fd)) return driver_.closed(master_, REDLOCK_E_SYSTEM, now);
   state_ = State::connecting;
@@ -164,7 +164,7 @@ void Connection::take_address(const Instant& now) {
 int Connection::begin_trial(const Address& address) {
   REDLOCK_ASSERT(begun_ < REDLOCK_ADDRESSES_MAX);
   const unsigned n = begun_++;
-  const int fd = trials_[n] = open_socket(address);
+  const int fd = trials_[n] = open_socket(address, client_.settings());
   if (fd < 0) return REDLOCK_E_SYSTEM;
   const Connecting how = connect_socket(fd, address, client_.session(master_).master());
   const int failed = how == Connecting::failed ? connect_failed(errno) : 0;

@@ -56,7 +56,9 @@
        REDLOCK_SUSPECT_CLOSE_MS_DEFAULT, "A master that has not answered for so long is disconnected.")               \
   TIME(timing, ping_interval, REDLOCK_PING_INTERVAL_MS_MIN, REDLOCK_PING_INTERVAL_MS_MAX,                             \
        REDLOCK_PING_INTERVAL_MS_DEFAULT,                                                                              \
-       "How often an idle connection is tried. Keep it below the servers' setting `timeout`.")                        \
+       "How often an idle connection is tried, and a master's record read. Keep it below the servers'\n"              \
+       "setting `timeout`, and below what proxies and mobile networks allow. While a lock is held or\n"               \
+       "wanted: 5000 at most.")                                                                                       \
   /* The default drift is also the least that is safe. */                                                             \
   NUMBER(timing, drift_ppm, REDLOCK_DRIFT_PPM_DEFAULT, REDLOCK_DRIFT_PPM_MAX, REDLOCK_DRIFT_PPM_DEFAULT,              \
          "How far the clocks of gateways and masters may run apart, in millionths of the ttl.")                       \

@@ -174,6 +174,7 @@ class Client {
   void take_news(const Instant& now);
   void identified();
   void begin_states(const Instant& now);
+  void look_ahead(const Instant& now);
   void withdrawn(MasterIndex m, const Instant& now);
   void clock_stepped(MasterIndex m, Duration by, const Instant& now);
   void quarantine_stepped(const Instant& now);

@@ -4,12 +4,6 @@
 #include "client/client.hpp"
 
 namespace redlock {
-namespace {
-
-Duration guard_time_of(const CommonSettings& s) { return guard_time(s.max_ttl_ms, s.drift_ppm, s.drift_fixed_ms); }
-
-}  // namespace
-
 void Client::boot_time(int64_t ms, const Instant& now) {
   wants_boot_time_ = false;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
@@ -46,16 +40,32 @@ void Client::identified() {
 }
 
 // A master that lacks our record is given one only if a quorum of the masters is known to serve this configuration, or
-// nobody yet. A master that is down counts by its last reading.
+// nobody yet. A master that is down counts by its last reading. One that is up and was not read for long is read first:
+// it may have been left for another set since.
 void Client::begin_states(const Instant& now) {
   Masters ours;
+  bool wanted = false;
+  Instant until = Instant::never();
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (post_[m].guard().is_ours()) ours.add(m);
+    const Guard& guard = post_[m].guard();
+    wanted = wanted || post_[m].wants_state();
+    if (!guard.is_ours() || guard.lapsed(now)) continue;
+    ours.add(m);
+    until = earlier(until, guard.lapses_at());
   }
-  post_.begins = fleet_.is_quorum(ours);
+  const bool allowed = fleet_.is_quorum(ours);
+  post_.begins_until = allowed ? until : Instant::from_ns(INT64_MIN);
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    post_[m].begin_state(post_.begins, now);
+    post_[m].begin_state(allowed, now);
+    if (wanted && !allowed) post_[m].look_ahead(now);
     plan(post_[m]);
+  }
+}
+
+// What is sent behind this is judged by what the masters are now.
+void Client::look_ahead(const Instant& now) {
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (post_[m].look_ahead(now)) plan(post_[m]);
   }
 }
 
@@ -63,7 +73,7 @@ void Client::withdrawn(MasterIndex m, const Instant& now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state == State::free || !lock.round.open) continue;
-    perform(lock, machine_.revoke(lock, m, REDLOCK_E_UNREAD, now), now);
+    perform(lock, machine_.revoke(lock, m, post_[m].guard().reason(), now), now);
   }
   if (post_[m].guard().forgot()) forgotten(m, now);
 }
@@ -72,7 +82,6 @@ void Client::withdrawn(MasterIndex m, const Instant& now) {
 // stepped back keeps keys longer, which harms no holder. Neither master votes for a guard time.
 void Client::clock_stepped(MasterIndex m, Duration by, const Instant& now) {
   ++notices_.counters.clock_steps;
-  post_[m].distrust(now + guard_time_of(settings_));  // take_news() goes on, and hears that the vote is withdrawn
   Masters wrong;
   for (MasterIndex k = 0; k < settings_.masters; ++k) {
     if (post_[k].guard().distrusted()) {

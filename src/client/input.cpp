@@ -98,10 +98,12 @@ void Client::closed(MasterIndex m, int reason, const Instant& now) {
 void Client::turn(const Instant& now) {
   on_time(now);
   again_ = false;
+  post_.awake = table_.in_use();
   if (post_.for_port || (notices_.cause != REDLOCK_CAUSE_HELD && !starts_.empty())) judge_waits(now);
   const Post::Paid paid = post_.pay_debts(now);
   if (paid.queued) soon(now + settings_.node_timeout);
   if (paid.full) want_turn();
+  if (!starts_.empty()) look_ahead(now);
   start_rounds(now);
   if (looks_) send_looks(now);
   if (!puts_back_.empty()) put_back_all(now);

@@ -139,13 +139,14 @@ void Post::ask_more(Op op, const Lock& lock, Masters masters, bool by_script, co
 
 // A put-back is no vote: its round number is 0, which no round has. A put-back by script always carries the script's
 // text: a master that lost its keys has often lost its scripts, too, and a put-back is not sent again after NOSCRIPT.
+// No reading goes ahead of a put-back, so behind a lapse the script compares.
 // A put-back is not taken back either, so a slow connection gets none.
 bool Post::put_back(const Lock& lock, MasterIndex m, uint32_t ttl_ms, const Instant& now) {
   Session& session = sessions_[m];
   REDLOCK_ASSERT(session.votes());
   if (session.lags() || !claims.may_put_back(lock.claim, m, now)) return false;
   Wording what = wording(Op::acquire, lock.claim, 0, ttl_ms, now);
-  what.sealed = lock.names.count() > 1 || session.asked_by_script();
+  what.sealed = lock.names.count() > 1 || session.asked_by_script() || session.guard().lapsed(now);
   const Command command = encode_apart(what, m);
   if (!session.room(command, places(m, set_requests))) return false;
   session.ask(what.request, command);

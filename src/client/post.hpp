@@ -23,8 +23,9 @@ class Post {
   // beginning.
   bool for_port = true;  // a session may have a wish or an untold change
   bool news = false;     // a session may have news
-  bool begins = false;   // a master that lacks our record may be given one
   bool asked = false;    // a round has begun
+  bool awake = false;    // a lock is held or wanted
+  Instant begins_until = Instant::from_ns(INT64_MIN);  // until then a master that lacks our record may be given one
 
   explicit Post(const CommonSettings& settings) : settings_(settings) {}
   void init(Session* sessions, char* shared, size_t shared_size) {
@@ -36,7 +37,8 @@ class Post {
     memory.shared = &shared_;
     memory.for_port = &for_port;
     memory.news = &news;
-    memory.begins = &begins;
+    memory.begins_until = &begins_until;
+    memory.awake = &awake;
   }
 
   Session& operator[](MasterIndex m) { return sessions_[m]; }

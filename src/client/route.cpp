@@ -125,7 +125,7 @@ REDLOCK_APART_FOR_SPEED void Client::route(MasterIndex m, const Reply& reply, co
 void Client::received(MasterIndex m, size_t size, const Instant& now) {
   on_time(now);
   Session& session = post_[m];
-  bool fast = session.is_fast();
+  bool fast = session.is_fast(now);
   bool fast_only = fast;
   session.received(size);
   for (Reply reply;;) {
@@ -137,7 +137,7 @@ void Client::received(MasterIndex m, size_t size, const Instant& now) {
       if (!session.unread()) break;
       fast_only = false;
       if (!session.next_item(now, reply)) break;
-      fast = session.is_fast();
+      fast = session.is_fast(now);
     }
     route(m, reply, now);
   }

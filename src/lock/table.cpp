@@ -21,6 +21,7 @@ Lock* Table::take() {
   REDLOCK_ASSERT(lock.state == State::free);
   free_ = lock.start.next;
   ++lock.generation;
+  ++used_;
   lock.start = {};
   return &lock;
 }
@@ -30,6 +31,7 @@ void Table::give_back(Lock& lock) {
   REDLOCK_ASSERT(!lock.start.queued);
   REDLOCK_ASSERT(!lock.told.queued);
   lock.state = State::free;
+  --used_;
   lock.cell.retire(lock.generation);
   lock.start.next = free_;
   free_ = index(lock);

@@ -26,6 +26,7 @@ class Table {
     return slots_[index];
   }
   unsigned capacity() const { return capacity_; }
+  bool in_use() const { return used_ != 0; }
 
   enum class Found : uint8_t { present, past, never };
   // For the loop's thread: does the handle name a present lock, an ended one, or none? Sets `lock` if it is present.
@@ -37,6 +38,7 @@ class Table {
  private:
   Lock* slots_ = nullptr;
   uint16_t capacity_ = 0;
+  uint16_t used_ = 0;  // slots
   uint16_t free_ = no_slot;  // the first free slot; Lock::start links the others
 };
 

@@ -75,8 +75,8 @@ bool Guard::identify(const InfoFacts& facts, const Instant& now) {
   const bool evicted = identified_ && facts.evicted_keys > evicted_keys_;
   evicted_keys_ = facts.evicted_keys;
   identified_ = facts.has_run_id;
-  if (evicted) distrust(now + time_to_watch(), REDLOCK_E_EVICTED);
-  if (came_back) distrust(now + time_to_watch(), REDLOCK_E_TWO_SERVERS);
+  if (evicted) distrust(now, REDLOCK_E_EVICTED);
+  if (came_back) distrust(now, REDLOCK_E_TWO_SERVERS);
   judge();
   return same;
 }
@@ -198,7 +198,9 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, const Instant& now
   }
   visited_at_ = Instant::never();  // until boot_time() tells it anew
   judge();
-  read_at_ = fresh_ ? earlier(sent + half(lifetime), later(watched_at(), now)) : now;
+  read_at_ = !fresh_      ? now
+             : admitted() ? sent + settings_.ping_interval
+                          : earlier(sent + half(lifetime), later(watched_at(), now));
   if (write_later_) {
     write_later_ = false;
     return Next::nothing;
@@ -340,9 +342,8 @@ void Guard::withdraw(const Instant& now) {
   judge();
 }
 
-void Guard::distrust(Instant until, int error) {
-  if (!on()) return;
-  distrust_until_ = later(distrust_until_, until);
+void Guard::distrust(const Instant& now, int error) {
+  distrust_until_ = later(distrust_until_, now + time_to_watch());
   distrust_ = static_cast<int16_t>(error);
   judge();
 }
@@ -360,17 +361,23 @@ void Guard::clock_jumped(const Instant& now) {
 }
 
 void Guard::on_time(const Instant& now) {
-  if (now >= lapses_at_) fresh_ = false;
   if (now >= distrust_until_) distrust_ = 0;
   judge();
 }
 
-Instant Guard::changes_at() const {
-  return earlier(fresh_ ? lapses_at_ : Instant::never(), distrusted() ? distrust_until_ : Instant::never());
+// Masters that vote, and are to be read at about the same time, are read together, which wakes the machine once.
+bool Guard::wants_reading(const Instant& now) const {
+  const Duration early = Duration::ns(admitted() ? settings_.ping_interval.ns() / 8 : 0);
+  return on() && may_read() && now + early >= read_at_;
+}
+
+bool Guard::looks_ahead(const Instant& now) const {
+  return on() && admitted() && may_read() && lapsed(now + half(reading_lifetime(settings_.max_ttl_ms)));
 }
 
 Instant Guard::deadline() const {
-  return on() && may_read() ? earlier(changes_at(), read_at_) : changes_at();
+  const Instant trusted_at = distrusted() ? distrust_until_ : Instant::never();
+  return on() && may_read() ? earlier(trusted_at, read_at_) : trusted_at;
 }
 
 }  // namespace redlock

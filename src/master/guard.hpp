@@ -36,10 +36,14 @@
 // client compares the masters (client/guarding). So a client whose file names a wrong server leaves no record there,
 // which would keep the server from its own clients for ever.
 //
-// The admission rests on the last reading, and lapses a reading's lifetime after that reading was asked for. So when an
-// operator has changed a record (redlock_reconfigure), all clients are known to have seen the change in time. The
-// session reads again well before the lapse, and at once when anything says that the state may have changed. After such
-// a sign only a reading that was asked for later counts.
+// A vote counts for a reading's lifetime after the last reading was asked for, and then *lapses*. So when an operator
+// has changed a record (redlock_reconfigure), all clients are known to have seen the change in time. Before a command
+// that may vote the session *looks ahead*: it asks for a reading in the same write, unless the last one is younger than
+// half its lifetime. So the reply of the reading comes first, and judges the vote.
+//
+// The session reads at once when anything says that the state may have changed. After such a sign only a reading that
+// was asked for later counts. Besides it reads once in ping_interval, so that somebody watches a new state to its end,
+// and seals it, also while nobody wants a lock.
 #pragma once
 #include "base/settings.hpp"
 #include "base/time.hpp"
@@ -48,7 +52,7 @@
 
 namespace redlock {
 
-// The longest time that an admission may rest on one reading of the record: a third of max_ttl, and at least a second.
+// The longest time that a vote may rest on one reading of the record: a third of max_ttl, and at least a second.
 constexpr Duration reading_lifetime(uint32_t max_ttl_ms) {
   return Duration::ms(max_ttl_ms > 3'000 ? max_ttl_ms / 3 : 1'000);
 }
@@ -92,7 +96,11 @@ class Guard {
 
   const CommonSettings& settings() const { return settings_; }
   bool on() const { return settings_.guard != GuardMode::off; }
-  bool admitted() const { return reason_ == 0; }
+  bool admitted() const { return reason_ == 0; }  // may be asked to vote
+  // Does a vote count that is answered now? The last reading may have lapsed.
+  bool counts(const Instant& now) const { return admitted() && !lapsed(now); }
+  bool lapsed(const Instant& now) const { return now >= lapses_at_; }
+  const Instant& lapses_at() const { return lapses_at_; }
   int reason() const { return reason_; }  // enum redlock_err; 0: may vote
   // The master surely does not hold what was admitted: its state is another one, or it is no master any more.
   bool forgot() const {
@@ -104,6 +112,7 @@ class Guard {
   Outlook outlook() const;
   // When the watch under way will be over; never() when none is, or something else stands in the way.
   Instant watched_at() const;
+  const Instant& since() const { return since_; }  // then seal() was first found
   Bytes seal() const { return Bytes(seal_, seal_size); }  // of the state that is watched, or was
   // As last read, for writes: the scripts compare both with what they find.
   Bytes replid() const { return Bytes(read_ + id_size + 1, id_size); }
@@ -153,15 +162,16 @@ class Guard {
 
   // ---- what may come at any time
   void withdraw(const Instant& now);     // only a reading that is asked for from now on counts
-  void distrust(Instant until, int error = REDLOCK_E_WALL_CLOCK);  // no vote before
+  void step_clock(const Instant& now) { distrust(now, REDLOCK_E_WALL_CLOCK); }  // the server's has stepped
   bool distrusted() const { return distrust_ != 0; }  // whatever else keeps it from voting
   void set_duplicate(bool duplicate);
   void commission(Instant until) { commission_until_ = until; }  // seal what is found until then, once
   void clock_jumped(const Instant& now);
   void on_time(const Instant& now);
-  Instant changes_at() const;  // the verdict changes then by itself: the last reading lapses, or the distrust ends
-  Instant deadline() const;  // then, or when the next reading is due
-  bool wants_reading(const Instant& now) const { return on() && may_read() && now >= read_at_; }
+  Instant deadline() const;  // when the distrust ends, or the next reading is due
+  bool wants_reading(const Instant& now) const;
+  // Must a command that may vote stand behind a new reading?
+  bool looks_ahead(const Instant& now) const;
   void postpone_reading(Instant until) { read_at_ = until; }  // or bring it forward
 
  private:
@@ -185,6 +195,7 @@ class Guard {
   }
   // No reading is under way, or only one that does not count any more.
   bool may_read() const { return !reading() || (asked_ < counts_from_ && answered_ + 1 == asked_); }
+  void distrust(const Instant& now, int error);  // no vote for a guard time
   void judge();
   void compare_names(Bytes theirs);
   inline void check() const;  // what always holds behind judge()
@@ -200,7 +211,7 @@ class Guard {
   uint8_t our_name_at_ = 0;
   uint8_t our_name_size_ = 0;
   bool identified_ = false;
-  bool fresh_ = false;       // a reading of this connection stands
+  bool fresh_ = false;       // a reading of this connection stands, though it may have lapsed
   bool has_replid_ = false;  // as read_
   Reading found_ = {};       // by the last whole reading; desc: also of an older connection
   Reading reading_ = {};     // being filled

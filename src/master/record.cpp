@@ -39,28 +39,28 @@ void Record::send_reading(bool track, const Instant& now) {
   const Bytes tag = guard_.tag();
   const bool again = tag.size != 0;
   if (track && !again) out_.send(Command::caching(), Request::caching, now);
-  const Bytes arguments[] = {again ? Bytes() : boot_id(), tag};
-  append_script(reading_script, arguments, again ? 2 : 1, nullptr, again);
+  const Bytes argument = again ? tag : boot_id();
+  append_script(reading_script, &argument, 1, nullptr, again);
   out_.fifo.push_own(again ? Request::recheck : Request::reading, now, guard_.begin_reading());
   out_.send(time, Request::time, now);
 }
 
-// One of the guard's scripts, all of which have the record and the short visits for keys.
-// `last`: an argument that is not copied. `known`: the server was sent the text before.
+// One of the guard's scripts. `last`: an argument that is not copied. `known`: the server was sent the text before, and
+// the record is the only key; all others have the hash of short visits, too.
 void Record::append_script(const Script& script, const Bytes* arguments, unsigned count, const Bytes* last,
                            bool known) {
   char text[16];
   resp::Writer header(text, sizeof text);
-  out_.tx.append(header.array(5 + count + (last != nullptr)).written());
+  out_.tx.append(header.array(5 - known + count + (last != nullptr)).written());
   out_.append_word(known ? Bytes("EVALSHA") : Bytes("EVAL"));
   if (known) {
     out_.append_word(script.sha);
   } else {
     out_.append_reference(script.common, script.body);
   }
-  out_.append_word("2");
+  out_.append_word(known ? Bytes("1") : Bytes("2"));
   out_.append_word(guard_.settings().meta_key);
-  out_.append_word(guard_.settings().seen_key);
+  if (!known) out_.append_word(guard_.settings().seen_key);
   for (unsigned i = 0; i < count; ++i) out_.append_word(arguments[i]);
   if (last != nullptr) out_.append_reference(*last);
 }
@@ -112,6 +112,13 @@ void Record::read_when_due(const Instant& now) {
   send_reading(tracking_.on(), now);
 }
 
+// Where there is no room, the commands behind it do not vote once the last reading has lapsed.
+bool Record::look_ahead(const Instant& now) {
+  if (!guard_.looks_ahead(now) || !has_room()) return false;
+  send_reading(tracking_.on(), now);
+  return true;
+}
+
 void Record::boot_time(int64_t ms, const Instant& now) {
   if (guard_.wants_boot_time()) write_next(guard_.boot_time(ms, now), ms, now);
 }
@@ -143,6 +150,7 @@ int Record::handle(const Request& request, const resp::Item& item, const Instant
 bool Record::handle_recheck(const resp::Item& item, const Request& request, const Instant& now) {
   if (item.depth != 0) return false;
   if (item.type == resp::Type::integer && item.integer == 1) {
+    if (guard_.lapsed(now)) out_.tell();  // another master may wait for this one before a state begins
     guard_.confirm_reading(request.round, request.sent, now);
     return true;
   }
@@ -184,7 +192,7 @@ int Record::handle_reading(const resp::Item& item, const Request& request, const
   if (!item.last) return 0;
   const bool was_ours = guard_.is_ours();
   const Guard::Next next = guard_.end_reading(request.round, request.sent, now);
-  wants_state_ = next == Guard::Next::create && !*begins_;
+  wants_state_ = next == Guard::Next::create && now >= *begins_until_;
   if (wants_state_ || guard_.is_ours() != was_ours) out_.tell();  // other masters may be waiting for this one
   if (!wants_state_) write_next(next, 0, now);
   return 0;
@@ -220,6 +228,7 @@ int Record::handle_time(const resp::Item& item, Instant sent, const Instant& now
     guard_.read_time(quotient(server_us, 1'000));
     if (guard_.wants_boot_time()) out_.tell();
     if (clock_.sample(sent, now, server_us, guard_.settings().drift_ppm, by) == ClockWatch::Verdict::stepped) {
+      guard_.step_clock(now);  // before the replies behind this one are votes
       News& news = out_.tell();
       news.stepped = true;
       news.by = by;

@@ -29,8 +29,8 @@ class Record {
     return write + 10 + Command::caching().size + script + keys + 7 + CommonSettings::boot_id_size + 14;
   }
 
-  Record(const CommonSettings& settings, const Tracking& tracking, Outgoing& out, const bool* begins)
-      : tracking_(tracking), out_(out), begins_(begins), guard_(settings) {}
+  Record(const CommonSettings& settings, const Tracking& tracking, Outgoing& out, const Instant* begins_until)
+      : tracking_(tracking), out_(out), begins_until_(begins_until), guard_(settings) {}
 
   Guard& guard() { return guard_; }
   const Guard& guard() const { return guard_; }
@@ -51,6 +51,7 @@ class Record {
   void send_first(bool track, const Instant& now) { send_reading(track, now); }
   // The next reading, when it is due.
   void read_when_due(const Instant& now);
+  bool look_ahead(const Instant& now);
   // One item of the reply to one of these requests. 0, or the reason to close the connection.
   int handle(const Request& request, const resp::Item& item, const Instant& now);
 
@@ -82,7 +83,7 @@ class Record {
   Random quarantines_;
   const Tracking& tracking_;
   Outgoing& out_;
-  const bool* const begins_;  // the client allows it by what the other masters say
+  const Instant* const begins_until_;  // the client allows it by what the other masters say
   Guard guard_;
   ClockWatch clock_;
   InfoReader info_;

@@ -28,9 +28,10 @@ Session::Session(const CommonSettings& settings, const MasterSettings& master, B
       rx_(memory.rx),
       rx_capacity_(memory.rx_size),
       for_port_(memory.for_port),
+      awake_(memory.awake),
       out_(memory.requests, memory.requests_size, memory.news),
       reader_(memory.rx_size),
-      record_(settings, tracking_, out_, memory.begins),
+      record_(settings, tracking_, out_, memory.begins_until),
       greeting_(master, client_name, record_, out_) {
   out_.tx.init(memory.tx, memory.tx_size, *memory.shared, memory.self);
 }
@@ -261,8 +262,7 @@ int Session::handle_own(const Request& request, const resp::Item& item, const In
   if (read) greeting_.end_old_connection(now);  // the guard has the run id from the fields before
   const int reason = record_.handle(request, item, now);
   if (reason != 0) return reason;
-  // The guard has judged behind a reading, and when TIME was refused or not.
-  if (read || (request.kind == Request::time && item.depth == 0)) guard_changed();
+  if (read || request.kind == Request::time) guard_changed();  // the guard has judged behind these
   return 0;
 }
 
@@ -319,10 +319,15 @@ bool Session::handle_claim(const Request& request, const resp::Item& item, const
   if (op == Op::release && error != REDLOCK_E_NOSCRIPT) note_denied(error == REDLOCK_E_NOPERM);
   // The server's role or login changed since the greeting: reconnect.
   if (error == REDLOCK_E_READONLY || error == REDLOCK_E_AUTH || error == REDLOCK_E_AUTH_MISSING) fail(error);
-  // A script has found another state, or the server is loading another server's data.
-  if (error == REDLOCK_E_SEAL || error == REDLOCK_E_LOADING) withdraw(now);
-  if (op != Op::release && out.meaning.answer == Answer::yes && !guard().admitted()) {
-    out.meaning = {Answer::error, guard().reason()};  // granted by a state that is not known
+  // A script has found another state, or the server is loading another server's data. A reading that was answered since
+  // may have found as much. If it has found another seal than the command carried, the command is asked again.
+  if (error == REDLOCK_E_SEAL && request.sent < guard().since()) {
+    out.meaning.error = REDLOCK_E_NOSCRIPT;
+  } else if (error == REDLOCK_E_LOADING || (error == REDLOCK_E_SEAL && guard().admitted())) {
+    withdraw(now);
+  }
+  if (op != Op::release && out.meaning.answer == Answer::yes && !guard().counts(now)) {  // by a state that is not known
+    out.meaning = {Answer::error, guard().admitted() ? REDLOCK_E_UNREAD : guard().reason()};
   }
   return true;
 }
@@ -359,9 +364,6 @@ Instant Session::on_time(const Instant& now, const Instant& heard) {
       if (heard >= give_up_at_) fail(REDLOCK_E_CONNECT_TIMEOUT);
       break;
     case State::suspect:
-      record_.guard().on_time(now);  // what is on its way votes no more when the reading lapses
-      guard_changed();
-      [[fallthrough]];
     case State::greeting:
       if (heard >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);
       break;
@@ -386,9 +388,8 @@ Instant Session::deadline() const {
       return retry_at_;
     case State::connecting:
     case State::greeting:
-      return give_up_at_;
     case State::suspect:
-      return earlier(give_up_at_, guard().changes_at());
+      return give_up_at_;
     case State::up:
       break;
   }

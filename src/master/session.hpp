@@ -66,7 +66,8 @@ class Session {
     MasterIndex self;        // in shared commands
     bool* for_port;          // set when a wish or a change is there to be seen
     bool* news;              // set when there is something for take_news()
-    const bool* begins;      // may a master that lacks our record be given one?
+    const Instant* begins_until;  // until then a master that lacks our record may be given one
+    const bool* awake;       // is a lock held or wanted?
   };
 
   Session(const CommonSettings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory);
@@ -101,7 +102,9 @@ class Session {
     REDLOCK_ASSERT(size <= rx_capacity_ - rx_size_);
     rx_size_ += size;
   }
-  bool is_fast() const { return votes() && reason_ == 0 && reader_.at_boundary(); }
+  bool is_fast(const Instant& now) const {
+    return votes() && guard().counts(now) && reason_ == 0 && reader_.at_boundary();
+  }
   inline bool try_fast_reply(const Instant& now, Reply& out);
   bool unread() const { return rx_head_ != rx_size_; }
   // noinline: keeps its large frame off the stack while the reply is routed.
@@ -170,13 +173,15 @@ class Session {
   // CLOCK_BOOTTIME, where News asked for it.
   void boot_time(int64_t ms, const Instant& now) { record_.boot_time(ms, now); }
   // Behind the news of all masters. allowed: a master that lacks our record is given one.
+  bool wants_state() const { return record_.wants_state(); }  // a master without our record
   void begin_state(bool allowed, const Instant& now);
   void set_duplicate(bool duplicate);
-  void distrust(Instant until);
   void quarantine(const Instant& now);  // write to the master that no client may trust its present state
   void commission(Instant until, const Instant& now);
   void clock_jumped(const Instant& now);
   void read_now(const Instant& now) { record_.guard().postpone_reading(now); }
+  // [asked] Ahead of commands that may vote. True: a reading was asked for.
+  bool look_ahead(const Instant& now);
   uint32_t record_changes() const { return record_.changes(); }
   // Has a sample of the server's clock come that was asked for after `since`?
   bool samples_clock(Instant since) const { return record_.clock().known() && record_.clock().asked() >= since; }
@@ -237,6 +242,11 @@ class Session {
   bool handle_look(const Request& request, const resp::Item& item, Reply& out);
   bool handle_claim(const Request& request, const resp::Item& item, const Instant& now, Reply& out);
   void answered(const Instant& now);
+  // How long the master is asked nothing. A link that breaks while a lock is held or wanted is to be noticed soon.
+  Duration silence() const {
+    constexpr Duration awake = Duration::ms(5'000);
+    return *awake_ && awake < settings_.ping_interval ? awake : settings_.ping_interval;
+  }
   void come_up(const Instant& now);
   void compact();
   void withdraw(const Instant& now);
@@ -260,6 +270,7 @@ class Session {
   size_t rx_head_ = 0;
   size_t rx_size_ = 0;
   bool* const for_port_;
+  const bool* const awake_;
   Listener* listener_ = nullptr;  // of the question that has no whole reply yet
   uint32_t connects_ = 0;
   Instant retry_at_;         // down: when to try again
@@ -295,13 +306,13 @@ inline void Session::check() const {
 inline void Session::pop_request(bool own, const Instant& now) {
   ++replies_;
   out_.fifo.pop(own);
-  if (out_.fifo.empty()) ping_at_ = now + settings_.ping_interval;
+  if (out_.fifo.empty()) ping_at_ = now + silence();
 }
 
 // What a healthy master answers to nearly every request, seen whole: +OK or :1. The reader and handle() take six times
 // as long for the same.
 inline bool Session::try_fast_reply(const Instant& now, Reply& out) {
-  REDLOCK_ASSERT(is_fast());
+  REDLOCK_ASSERT(is_fast(now));
   if (out_.fifo.empty()) return false;
   const Fifo::Request& request = out_.fifo.oldest();
   const unsigned kind = request.kind;

@@ -40,10 +40,7 @@ void Session::set_duplicate(bool duplicate) {
   guard_changed();
 }
 
-void Session::distrust(Instant until) {
-  record_.guard().distrust(until);
-  guard_changed();
-}
+bool Session::look_ahead(const Instant& now) { return votes() && record_.look_ahead(now); }
 
 void Session::begin_state(bool allowed, const Instant& now) {
   if (wish_ == Wish::close || !record_.wants_state()) return;

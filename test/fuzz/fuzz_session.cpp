@@ -286,7 +286,7 @@ class World : public BareDriver::Peer {
       const std::string number = std::to_string(10'000'000 + link.data);
       const size_t record = std::hash<std::string>()(link.desc + link.q + link.seal);
       const std::string tag = number + std::to_string(10'000'000 + record % 10'000'000);
-      if (words.size() == 7 && words[6] == tag) return ":1\r\n";
+      if (words.size() == 5 && words[4] == tag) return ":1\r\n";
       return "*17\r\n" + bulk(id + std::to_string(m)) + bulk("22222222" + number) + bulk("master") + bulk("0") +
              bulk(link.data % 4 == 3 ? "1" : "0") + bulk("standalone") + "_\r\n" + bulk("0") + bulk("noeviction") +
              bulk("0") + field(link.desc) + field(link.q) + field(link.seal) + "_\r\n_\r\n" + field(link.visit) +

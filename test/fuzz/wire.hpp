@@ -130,11 +130,12 @@ class Wire {
   static void check_script(const Command& words) {
     const Script* const script = script_of(words);
     require(script != nullptr, "a script of ours");
+    if (script == &reading_script && words[0] == "EVALSHA") {
+      return require(words.size() == 5 && words[2] == "1" && words[4].size() == 16, "the record and a tag");
+    }
     if (script == &reading_script || script == &record_script || script == &visit_script) {
-      const bool recheck = script == &reading_script && words[0] == "EVALSHA";
-      const size_t arguments = recheck ? 2 : script == &reading_script ? 1 : script == &record_script ? 7 : 4;
-      require((words[0] == "EVAL" || recheck) && words[2] == "2" && words.size() == 5 + arguments,
-              "a script about the record");
+      const size_t arguments = script == &reading_script ? 1 : script == &record_script ? 7 : 4;
+      require(words[0] == "EVAL" && words[2] == "2" && words.size() == 5 + arguments, "a script about the record");
       require(words[3].size() >= 13 && words[4].size() == words[3].size(), "the record and the visits");
       if (script == &reading_script) require(words[5].empty() || words[5].size() == 36, "a boot id");
       if (script == &visit_script)

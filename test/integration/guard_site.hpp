@@ -32,7 +32,8 @@ struct Site {
     s.numbers = {{"defaults.ttl_ms", max_ttl_ms},
                  {"timing.max_ttl_ms", max_ttl_ms},
                  {"timing.node_timeout_ms", std::min(max_ttl_ms / 10 * 9, 2'000u)},
-                 {"timing.suspect_close_ms", 5'000}};
+                 {"timing.suspect_close_ms", 5'000},
+                 {"timing.ping_interval_ms", 500}};
     s.commission = commission;
     return s;
   }

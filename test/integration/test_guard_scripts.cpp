@@ -36,7 +36,7 @@ class GuardScripts : public ScriptServer {
     }
     return values;
   }
-  std::string recheck() { return run(reading_script, {"", tag}); }
+  std::string recheck() { return ScriptServer::run(reading_script, {meta}, {tag}); }
   std::string write(const std::string& found_desc, const std::string& found_q, const std::string& replid,
                     const std::string& new_q, const std::string& seal) {
     return run(record_script, {found_desc, found_q, replid, desc, new_q, seal, "a,b,c"});

@@ -70,7 +70,8 @@ class ServerClock : public ::testing::Test {
     s.name = name;
     s.strings = {{"guard", "strict"}};
     s.numbers = {{"defaults.ttl_ms", max_ttl_ms},   {"timing.max_ttl_ms", max_ttl_ms},
-                 {"timing.node_timeout_ms", 2'000}, {"timing.suspect_close_ms", 5'000}};
+                 {"timing.node_timeout_ms", 2'000}, {"timing.suspect_close_ms", 5'000},
+                 {"timing.ping_interval_ms", 500}};
     s.commission = commission;
     return std::make_unique<Client>(loop_, s);
   }

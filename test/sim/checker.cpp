@@ -348,10 +348,11 @@ void Checker::judge_orphan(unsigned master, unsigned resource, int owner) {
 
 // ---- progress and work ----------------------------------------------------------------------------------------
 
-// Then every connection is up again, all keys of before have expired, and every master has been watched.
+// Then every connection is up again, all keys of before have expired, every master was read, and watched.
 Ns Checker::settled_at() const {
   const Plan& plan = world_.plan();
-  const Ns known = plan.quiet_at + std::max(settled_after, 310 * ms + lifetime(plan.ttl_max_ms));
+  const Ns seen = Ns{plan.settings.ping_interval.ns()} + 2 * Ns{plan.settings.node_timeout.ns()};
+  const Ns known = plan.quiet_at + std::max({settled_after, 310 * ms + lifetime(plan.ttl_max_ms), seen});
   if (!plan.moves) return known + plan.guard_time();
   return world_.moved_at() == never ? never : std::max(known, world_.moved_at()) + plan.guard_time();
 }

@@ -3,7 +3,8 @@
 // Worlds::clocks: what is promised where masters' wall clocks are stepped. Redis expires keys by the wall clock, so a
 // step forward ends them, and nobody can know before it looks at that clock again. Two locks may meet until then; but
 //
-//  - who is connected to a master looks at its clock every max_ttl / 6, or 500 ms;
+//  - who is connected to a master looks at its clock every ping_interval, and ahead of what may vote; while the master
+//    does not vote, every max_ttl / 6, or 500 ms;
 //  - once both have looked, their locks do not meet: each is LOST, or held without that master;
 //  - once one of them says that it has noticed the step, its locks, and all that it takes from then on, meet no other,
 //    although that other has not looked yet.
@@ -97,13 +98,13 @@ void Checker::looked(unsigned client, bool forward, Ns t) {
   world_.heap().push(t, Kind::belief, client);
 }
 
-// Who is connected to a master looks at its clock every max_ttl / 6, or 500 ms.
+// Who is connected to a master looks at its clock every ping_interval, or every max_ttl / 6 while it does not vote.
 void Checker::sample_look(unsigned client, unsigned master) {
   const Master& m = world_.master(master);
   const Ns now = world_.now();
   if (m.step.count == 0 || world_.process(client).knows(m.step, master, now)) return;
   const Settings& s = world_.plan().settings;
-  const Ns often = std::max<Ns>(s.max_ttl_ms * ms / 6, 500 * ms);
+  const Ns often = std::max<Ns>({s.ping_interval.ns(), s.max_ttl_ms * ms / 6, 500 * ms});
   const Ns bound = (often + Ns{s.node_timeout.ns()}) * 110 / 100 + 2 * 50 * ms;
   const Ns since = std::max({m.step.at, healthy_since_[client][master], m.troubled_until, slow_until_[client][master]});
   if (healthy_since_[client][master] == never || now - since <= bound) return;

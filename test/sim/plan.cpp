@@ -26,7 +26,7 @@ void draw_settings(Plan& plan, Stream& random) {
   static constexpr int64_t suspects[] = {200, 600};
   static constexpr uint32_t reconnects[] = {10, 50};
   static constexpr uint32_t longest_reconnects[] = {100, 400};
-  static constexpr int64_t pings[] = {300, 1000, 5000};
+  static constexpr int64_t pings[] = {300, 1000, 2000};
   static constexpr uint32_t retries[] = {60, 100, 200, 300};
   static constexpr uint32_t fifos[] = {8, 12, 64};
   static constexpr uint32_t rooms[] = {REDLOCK_RX_BYTES_MIN, 600, 1024};

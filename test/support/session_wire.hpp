@@ -30,7 +30,7 @@ struct SessionWire {
   Instant on_time(const Instant& at) { return session->on_time(at, at); }
   // What the session was told, one thing at a time. False: there is no more.
   bool next(redlock::Reply& out) {
-    if (session->is_fast() && session->try_fast_reply(now, out)) return true;
+    if (session->is_fast(now) && session->try_fast_reply(now, out)) return true;
     return session->unread() && session->next_item(now, out);
   }
   // Bytes arrive; a session that wishes to close reads no more.
@@ -74,7 +74,8 @@ struct SessionWire {
   std::vector<News> news;
   bool called = false;    // by the session
   bool has_news = false;  // for take_news()
-  bool begins = true;
+  Instant begins = Instant::never();
+  bool awake = true;
 };
 
 }  // namespace redlock::test

@@ -239,6 +239,28 @@ TEST(ClientMemory, of_the_longest_strings) {
 
 // All masters forget their scripts, and all their answers come in one turn. Our own memory holds the commands of a few
 // locks. The others wait for the turns that follow: no vote fails, and every master is told every token.
+// A reading a minute for each master, all in one step of the loop; no reading and no ping of its own while a lock is
+// held: what goes out with every second renewal is enough.
+TEST(Client, a_quiet_line) {
+  test::Stage stage(5);
+  test::Gateway& a = stage.add("a", [](Settings& s) { s.guard = GuardMode::strict; }, 0, true, true);
+  const auto said = [&](const char* word) { return stage.executed(word, 5).size(); };
+  stage.advance_ms(10'000);
+  const size_t readings = said("EVALSHA"), pings = said("PING");
+  const uint64_t steps = a.steps();
+  stage.advance_ms(3'600'000);
+  EXPECT_EQ(said("EVALSHA") - readings, 60u);
+  EXPECT_EQ(said("PING"), pings);
+  EXPECT_LE(a.steps() - steps, 7 * 60u) << "once for all that it asks, for each answer, and for a timer left behind";
+
+  EXPECT_EQ(a.acquire("bus", usual()), 0);
+  stage.advance_ms(100);
+  const size_t before = said("");
+  stage.advance_ms(600'000);
+  const size_t renewals = 180, together = 3, look = 2;  // CLIENT CACHING and extend; a reading and TIME in every second
+  EXPECT_LE(said("") - before, renewals * together + look);
+}
+
 TEST(Client, what_is_asked_again_waits_for_room) {
   const unsigned locks = 16;
   Site site(3, locks, [](Settings& s) { s.tx_bytes = REDLOCK_TX_BYTES_MIN; });

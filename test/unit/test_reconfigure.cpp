@@ -44,6 +44,7 @@ std::function<void(Settings&)> set_of(Range set, GuardMode guard) {
     s.guard = guard;
     s.max_ttl_ms = set.max_ttl_ms;
     s.ttl_ms = 1'000;
+    s.ping_interval = Duration::ms(5'000);
   };
 }
 

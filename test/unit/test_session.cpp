@@ -76,7 +76,7 @@ struct Fixture : test::SessionWire {
     session = std::make_unique<Session>(settings, master, bytes("gw-17"),
                                         Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(),
                                                         in_flight + Session::own_requests, &shared, 0, &called,
-                                                        &has_news, &begins});
+                                                        &has_news, &begins, &awake});
   }
   Fixture(const Fixture&) = delete;
 

@@ -68,6 +68,7 @@ struct Fixture : test::SessionWire {
       : link(how), tx(new char[tx_size]) {
     settings.guard = GuardMode::strict;
     settings.max_ttl_ms = 30'000;
+    settings.ping_interval = Duration::ms(5'000);
     settings.meta_key = Bytes(meta.data(), meta.size());
     settings.seen_key = Bytes(seen.data(), seen.size());
     settings.fingerprint = Bytes(fingerprint.data(), fingerprint.size());
@@ -79,7 +80,7 @@ struct Fixture : test::SessionWire {
         std::make_unique<Session>(settings, master, Bytes("gw"),
                                   Session::Memory{tx.get(), tx_size, rx, sizeof rx, requests,
                                                   static_cast<unsigned>(std::size(requests)), &shared, 0, &called,
-                                                  &has_news, &begins});
+                                                  &has_news, &begins, &awake});
     if (seed != 0) session->seed(seed);
     connect();
   }
@@ -170,7 +171,7 @@ struct Fixture : test::SessionWire {
   // Of a server that votes: is all as in the last reading?
   static std::string recheck() {
     const Bytes sha = reading_script.sha;
-    return command({"EVALSHA", std::string(sha.data, sha.size), "2", meta, seen, "", tag}) + command({"TIME"});
+    return command({"EVALSHA", std::string(sha.data, sha.size), "1", meta, tag}) + command({"TIME"});
   }
   static std::string write(const std::string& desc, const std::string& old_q, const std::string& new_q,
                            const std::string& new_seal, const std::string& id = replid) {
@@ -229,7 +230,7 @@ TEST(SessionGuard, the_greeting_on_resp2_asks_for_the_id) {
 }
 
 TEST_F(AnyUnderGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
-  f.begins = false;
+  f.begins = at(0);
   f.greet_up_to_reading();
   f.receive(f.caching() + f.blank() + f.time() + f.ping());
   EXPECT_EQ(f.session->state(), State::greeting) << "the client decides first";
@@ -246,7 +247,7 @@ TEST_F(AnyUnderGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
 }
 
 TEST_F(AnyUnderGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a_reading) {
-  f.begins = false;
+  f.begins = at(0);
   f.greet_up_to_reading();
   f.receive(f.caching() + f.blank() + f.time() + f.ping());
   f.session->begin_state(false, f.now);
@@ -259,7 +260,7 @@ TEST_F(AnyUnderGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a
   EXPECT_EQ(f.sent(), "");
 
   Fixture closing;
-  closing.begins = false;
+  closing.begins = at(0);
   closing.greet_up_to_reading();
   closing.receive(closing.caching() + closing.blank() + closing.time() + closing.ping());
   closing.session->close_quietly();
@@ -298,10 +299,10 @@ TEST_F(AnyUnderGuard, the_watch_ends_with_the_script_that_writes_the_seal) {
     ASSERT_EQ(said, f.reading()) << ms << ": what does not vote is read as a whole";
     f.reads(f.record(""), ms / 1'000);
   }
-  f.due(30'302);
-  f.reads(f.record(""), 30);
+  f.due(31'000);
+  f.reads(f.record(""), 31);
   EXPECT_EQ(f.sent(), Fixture::write(fingerprint, q, q, seal) + f.reading());
-  f.receive(":1\r\n" + f.caching() + f.record() + f.time(1'700'000'030));
+  f.receive(":1\r\n" + f.caching() + f.record() + f.time(1'700'000'031));
   EXPECT_TRUE(f.session->votes());
 }
 
@@ -324,15 +325,94 @@ TEST_F(GreetedUnderGuard, a_master_that_votes_is_only_asked_whether_all_is_as_it
   }
   f.settings.node_timeout = Duration::ms(60'000);
   EXPECT_EQ(f.due(15'000), f.recheck());
-  f.due(19'999);
-  EXPECT_TRUE(f.session->votes());
-  f.due(20'000);
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNREAD) << "a lifetime behind the last reading that was answered";
+  EXPECT_TRUE(f.session->guard().counts(at(19'999)));
+  EXPECT_FALSE(f.session->guard().counts(at(20'000))) << "a lifetime behind the last reading that was answered";
   f.now = at(24'999);
-  f.receive(":1\r\n" + f.time(1'700'000'015));
+  f.receive(":1\r\n" + f.time(1'700'000'025));
+  EXPECT_TRUE(f.session->guard().counts(f.now));
+  EXPECT_FALSE(f.session->guard().counts(at(25'000))) << "a lifetime behind the sending";
+  EXPECT_TRUE(f.session->votes()) << "it may be asked, behind another reading";
+}
+
+// ---- looking ahead ------------------------------------------------------------------------------------------------
+
+TEST_F(GreetedUnderGuard, a_reading_goes_ahead_of_a_command_unless_the_last_one_is_young) {
+  f.now = at(4'999);
+  EXPECT_FALSE(f.session->look_ahead(f.now));
+  f.now = at(5'000);
+  EXPECT_TRUE(f.session->look_ahead(f.now));
+  EXPECT_FALSE(f.session->look_ahead(f.now)) << "one is under way";
+  EXPECT_EQ(f.sent(), f.recheck());
+  f.receive(":1\r\n" + f.time(1'700'000'005));
+  EXPECT_FALSE(f.session->look_ahead(f.now));
+}
+
+// A client that slept asks at once, and what the reading in the same write finds decides whether the replies are votes.
+TEST(SessionGuard, a_vote_behind_a_lapse_counts_where_the_reading_ahead_of_it_finds_all_as_it_was) {
+  const struct {
+    const char* what;
+    std::string read;
+    int error;  // of the vote
+  } answers[] = {
+      {"as it was", ":1\r\n" + Fixture::time(1'700'000'060), 0},
+      {"another state", Fixture::record("", info_of(run_id, "4444444444444444")) + Fixture::time(1'700'000'060),
+       REDLOCK_E_REPLID},
+      {"another set's", whole(info_of(), {bulk("v1 n=5"), bulk(q), bulk(seal), "_\r\n", "_\r\n", "_\r\n", bulk(tag)}) +
+       Fixture::time(1'700'000'060), REDLOCK_E_FINGERPRINT},
+      {"its clock was stepped", ":1\r\n" + Fixture::time(1'700'000'063), REDLOCK_E_WALL_CLOCK},
+      {"it forgot the script", "-NOSCRIPT No matching script.\r\n" + Fixture::time(1'700'000'060), REDLOCK_E_UNREAD},
+  };
+  for (const auto& answer : answers) {
+    for (const Op op : {Op::acquire, Op::extend}) {
+      SCOPED_TRACE(answer.what);
+      Greeted f;
+      f.now = at(60'000);
+      EXPECT_TRUE(f.session->votes()) << "it may be asked";
+      EXPECT_TRUE(f.session->look_ahead(f.now));
+      f.ask(op);
+      const std::string said = f.sent();
+      EXPECT_EQ(said.rfind(f.recheck(), 0), 0u) << "ahead, in one write";
+      f.receive(answer.read + (op == Op::acquire ? "+OK\r\n" : ":1\r\n"));
+      ASSERT_EQ(f.replies.size(), 1u);
+      EXPECT_EQ(f.replies[0].meaning.error, answer.error);
+      EXPECT_EQ(f.replies[0].meaning.answer, answer.error == 0 ? Answer::yes : Answer::error);
+    }
+  }
+}
+
+// Without a reading ahead, and with one that is answered too late.
+TEST_F(GreetedUnderGuard, a_vote_that_is_answered_behind_the_lapse_is_none) {
+  f.ask(Op::acquire);
+  f.ask(Op::extend);
+  f.now = at(9'999);
+  f.receive("+OK\r\n");
+  f.now = at(10'000);
+  f.receive(":1\r\n");
+  EXPECT_TRUE(f.session->look_ahead(f.now));
+  f.ask(Op::acquire);
+  f.now = at(20'000);
+  f.receive(":1\r\n" + f.time(1'700'000'020) + "+OK\r\n");
+  ASSERT_EQ(f.replies.size(), 3u);
+  EXPECT_EQ(f.replies[0].meaning.answer, Answer::yes);
+  EXPECT_EQ(f.replies[1].meaning.error, REDLOCK_E_UNREAD);
+  EXPECT_EQ(f.replies[2].meaning.error, REDLOCK_E_UNREAD);
+}
+
+// The command carried the seal of before. Where others have sealed the new state meanwhile, it is asked again.
+TEST_F(GreetedUnderGuard, a_script_that_carried_an_older_seal_than_the_reading_ahead_of_it_is_asked_again) {
+  const std::string other = "5555555555555555", new_seal = run_id + ":" + replid + ":" + other;
+  f.now = at(60'000);
+  f.session->look_ahead(f.now);
+  f.ask(Op::extend);
+  f.now = at(60'001);
+  f.receive(whole(info_of(), {bulk(fingerprint), bulk(other), bulk(new_seal), "_\r\n", "_\r\n", "_\r\n", bulk(tag)}) +
+            f.time(1'700'000'060) + ":-1\r\n");
   EXPECT_TRUE(f.session->votes());
-  f.due(25'000);
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNREAD) << "a lifetime behind the sending";
+  ASSERT_EQ(f.replies.size(), 1u);
+  EXPECT_EQ(f.replies[0].meaning.error, REDLOCK_E_NOSCRIPT);
+  f.ask(Op::extend);
+  f.receive(":-1\r\n");
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNREAD) << "of the seal that it knows";
 }
 
 TEST_F(GreetedUnderGuard, where_something_has_changed_the_answer_is_the_whole_reading) {
