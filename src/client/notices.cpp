@@ -102,11 +102,11 @@ bool Notices::next(Event& out, const Instant& now) {
   out.event.cause = tell.cause;
   out.event.master_err = lock.round.told_error;
   out.event.lock.id = table_.handle(lock);
-  out.event.granted = lock.round.granted.count();
   // A lock is LOST because of its keys by what several rounds and pushes have told.
   const Masters owners = Masters::all(settings_.masters) - lock.hold.lacking;
   const bool by_keys = tell.event == REDLOCK_EV_LOST && owners.count() < quorum_of(settings_.masters);
   const Masters without = by_keys ? lock.hold.lacking : lock.round.refused;
+  out.event.granted = (lock.round.granted - without).count();
   out.event.refused = without.count();
   out.event.failed = (lock.round.failed - without).count();
   out.event.rounds = lock.rounds;

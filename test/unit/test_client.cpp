@@ -237,8 +237,28 @@ TEST(ClientMemory, of_the_longest_strings) {
   });
 }
 
-// All masters forget their scripts, and all their answers come in one turn. Our own memory holds the commands of a few
-// locks. The others wait for the turns that follow: no vote fails, and every master is told every token.
+// A lock that is LOST because its masters forgot it says so of each master once, although they granted the last round.
+TEST(Client, a_master_is_counted_once_in_an_event) {
+  test::Stage stage(3);
+  const auto change = [](Settings& s) {
+    s.guard = GuardMode::strict;
+    s.ping_interval = Duration::ms(500);
+  };
+  test::Gateway& a = stage.add("a", change, 0, true, true);
+  EXPECT_EQ(a.acquire("bus", usual()), 0);
+  stage.advance_ms(10);
+  for (const unsigned m : {1u, 2u}) {
+    stage.redis(m).become_replica();
+    stage.redis(m).become_master();
+  }
+  stage.advance_ms(1'000);
+  const auto lost = std::find_if(a.told().begin(), a.told().end(),
+                                 [](const auto& told) { return told.event.type == REDLOCK_EV_LOST; });
+  ASSERT_NE(lost, a.told().end());
+  EXPECT_EQ(lost->event.granted, 0u) << "both had granted it";
+  EXPECT_EQ(lost->event.refused, 2u);
+}
+
 // A reading a minute for each master, all in one step of the loop; no reading and no ping of its own while a lock is
 // held: what goes out with every second renewal is enough.
 TEST(Client, a_quiet_line) {
@@ -261,6 +281,8 @@ TEST(Client, a_quiet_line) {
   EXPECT_LE(said("") - before, renewals * together + look);
 }
 
+// All masters forget their scripts, and all their answers come in one turn. Our own memory holds the commands of a few
+// locks. The others wait for the turns that follow: no vote fails, and every master is told every token.
 TEST(Client, what_is_asked_again_waits_for_room) {
   const unsigned locks = 16;
   Site site(3, locks, [](Settings& s) { s.tx_bytes = REDLOCK_TX_BYTES_MIN; });
