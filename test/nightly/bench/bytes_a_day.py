@@ -4,7 +4,8 @@
 
 An idle client, a holder (ttl 10 s) and a job (`redlock run` in a new process) have a network namespace each, and a veth
 pair to the namespace of five redis-servers. Its counters give the bytes of IP in both directions, scaled to a day.
-Needs root and the programs ip and redis-server. BUILD is a folder with libredlock.so and redlock.
+Needs root and the programs ip and redis-server; with a BUILD that knows TLS, also openssl, and its rows are over TLS.
+BUILD is a folder with libredlock.so and redlock.
 """
 import json
 import os
@@ -33,6 +34,7 @@ def run(line, **options):
 class Client:
     """A client's namespace, its pair of interfaces and its configuration."""
     count = 0
+    tls = False
 
     def __init__(self, folder, what, masters, **timing):
         Client.count += 1
@@ -45,10 +47,12 @@ class Client:
             run(f"ip -n {space} address add {address}/30 dev {interface}")
             run(f"ip -n {space} link set {interface} up")
         self.config = os.path.join(folder, f"{self.name}.json")
+        scheme, port = ("rediss", 7401) if Client.tls else ("redis", 6401)
+        tls = {"tls": {"ca_file": f"{folder}/cert.pem", "server_name": "master"}} if Client.tls else {}
         with open(self.config, "w", encoding="utf-8") as file:
-            json.dump({"client_name": f"gw-{Client.count}", "key_prefix": f"c{Client.count}", "timing": timing,
+            json.dump(tls | {"client_name": f"gw-{Client.count}", "key_prefix": f"c{Client.count}", "timing": timing,
                        "defaults": {"ttl_ms": min(10_000, timing.get("max_ttl_ms", 10_000))},
-                       "masters": [f"redis://{far}:{6401 + m}" for m in range(masters)]}, file)
+                       "masters": [f"{scheme}://{far}:{port + m}" for m in range(masters)]}, file)
         assert self.inside("redlock", "commission", "-C", self.config, "--yes").wait() == 0, "no commission"
 
     def inside(self, program, *words):
@@ -97,10 +101,17 @@ def main():
     try:
         with tempfile.TemporaryDirectory() as folder:
             run(f"ip -n {NAME} link set lo up")
+            Client.tls = "+" in run(f"{BUILD}/redlock version", env=ENVIRONMENT)
+            if Client.tls:
+                run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+                    f"-subj /CN=master -addext subjectAltName=DNS:master -keyout {folder}/key.pem -out {folder}/cert.pem")
             for m in range(5):
-                servers.append(subprocess.Popen(
-                    ["ip", "netns", "exec", NAME, "redis-server", "--port", str(6401 + m), "--bind", "0.0.0.0",
-                     "--protected-mode", "no", "--save", "", "--dir", folder], stdout=subprocess.DEVNULL))
+                line = (f"ip netns exec {NAME} redis-server --port {6401 + m} --bind 0.0.0.0 --protected-mode no "
+                        f"--dir {folder}").split() + ["--save", ""]
+                if Client.tls:
+                    line += (f"--tls-port {7401 + m} --tls-cert-file {folder}/cert.pem --tls-key-file {folder}/key.pem "
+                             f"--tls-ca-cert-file {folder}/cert.pem --tls-auth-clients no").split()
+                servers.append(subprocess.Popen(line, stdout=subprocess.DEVNULL))
             time.sleep(1)
             measure(folder)
     finally:

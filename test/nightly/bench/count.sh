@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # count.sh WHAT PROGRAM INFLIGHT [LIMIT] [OPTION...]: what one cycle of PROGRAM costs with so many under way; fails when
-# it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind), syscalls (counted by
-# strace), bytes (both ways, counted by the masters) or heap (calls, counted by the library HEAP_COUNT). The masters are
-# those of MASTER_PORTS (and MASTER_PIDS, for instructions); the OPTIONs go to PROGRAM.
+# it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind), replies (instructions
+# where each reply wakes the program, as most processes meet them), syscalls (counted by strace), bytes (both ways,
+# counted by the masters) or heap (calls, counted by the library HEAP_COUNT). The masters are those of MASTER_PORTS (and
+# MASTER_PIDS, for instructions); the OPTIONs go to PROGRAM.
 #
 # It is the slope between two runs of different length, so that start-up, connections and the end cancel. Instructions
 # are those of the function run() and below, without the program's own statistics.
@@ -39,6 +40,13 @@ instructions() {
   for pid in "${pids[@]}"; do taskset -acp "$cpu" "$pid" >/dev/null; done
   checked "$1" taskset -c "$cpu" "${behind[@]}" \
     valgrind --quiet --tool=callgrind --toggle-collect=run --callgrind-out-file="$folder/callgrind" "$program"
+  awk '/^totals:/ { print $2 }' "$folder/callgrind"
+}
+
+# On its own processor, and never before a reply comes: hardly two replies are there when the program wakes.
+replies() {
+  checked "$1" valgrind --quiet --tool=callgrind --toggle-collect=run --callgrind-out-file="$folder/callgrind" \
+    "$program"
   awk '/^totals:/ { print $2 }' "$folder/callgrind"
 }
 
@@ -81,9 +89,9 @@ heap() {
 case $what in
   bytes) ;;
   heap) [[ -f ${HEAP_COUNT:-} ]] || { echo "HEAP_COUNT is not libredlock_heap_count.so" >&2; exit 2; } ;;
-  instructions) need valgrind ;;
+  instructions | replies) need valgrind ;;
   syscalls) need strace ;;
-  *) echo "count.sh: instructions, syscalls, bytes or heap, not $what" >&2; exit 2 ;;
+  *) echo "count.sh: instructions, replies, syscalls, bytes or heap, not $what" >&2; exit 2 ;;
 esac
 
 # A machine under load may still let some replies come alone, break a connection, and leave nothing to a program that
