@@ -73,6 +73,11 @@ void Client::hand_on(Lock& lock, const Instant& now) {
 // Behind each input that may have changed who votes: news of one master may change it for another.
 void Client::note_votes(const Instant& now) {
   const Masters voting = post_.voting(), again = voting - voting_;
+  for (MasterIndex m : voting_ - voting) {
+    for (unsigned i = 0; i < table_.capacity(); ++i) {
+      if (machine_.master_mute(table_[i], m, now)) plan(table_[i]);
+    }
+  }
   voting_ = voting;
   for (MasterIndex m : again) votes_again(m, now);
 }

@@ -68,9 +68,9 @@ void Forecast::looked(MasterIndex m, int64_t ttl, const Instant& now, Instant po
 }
 
 // While a look is in flight the push adds nothing: the answer to the look will be newer than the push.
-void Forecast::changed(MasterIndex m, const Instant& now) {
+void Forecast::changed(MasterIndex m, bool look_again, const Instant& now) {
   if (unanswered_[m] != 0 || !(looked_at_ - look_).has(m)) return;
-  if (free_at_[m] > now) {
+  if (free_at_[m] > now && !look_again) {
     free_at_[m] = now;
   } else {
     free_at_[m] = Instant::never();

@@ -67,15 +67,16 @@ class Forecast {
 
   void look_sent(MasterIndex m);
   void looked(MasterIndex m, int64_t ttl, const Instant& now, Instant poll_at);
-  // The key has changed on this master, or may have. A key that was there may be gone. A key that was gone is
-  // somebody's, so look() names the master again.
-  void changed(MasterIndex m, const Instant& now);
+  // The key has changed on this master, or may have. A key that was there may be gone; or look_again: look() names the
+  // master again. So it does where a key was gone, which is somebody's now.
+  void changed(MasterIndex m, bool look_again, const Instant& now);
   void disconnected(MasterIndex m);  // the connection is gone, and the unanswered looks with it
   // The master votes again. poll_at: as above.
   void back(MasterIndex m, bool tracked, Instant poll_at);
 
   Masters look() const { return look_; }
   bool looks() const { return !looked_at_.empty(); }
+  bool looks_at(MasterIndex m) const { return looked_at_.has(m); }
   bool asks() const;  // is a look not answered yet?
   bool sees_key(const Instant& now) const;  // has a look found a key that has not expired yet?
   // This master cannot be looked at: no vote, or no tracking. The key counts as free from free_at on.

@@ -92,16 +92,16 @@ struct Round {
   int16_t told_error = 0;  // that master's error
   uint32_t ttl_ms = 0;
   uint32_t number = 0;  // unique among the rounds of this client, so that a late reply cannot vote in another round
-  Instant t0;
-  Instant deadline;
+  Instant t0, deadline;
 };
 
 // How an acquire waits that masters tell of changes. See lock/machine_waiting.
 enum class Stance : uint8_t {
-  peeks,    // looks at one master: is the key there?
-  sleeps,   // sends nothing until wake_at, and ignores what masters tell
-  listens,  // looks at one master that has the key
-  armed,    // looks at as many masters as it takes to hear of every release
+  peeks,      // looks at one master: is the key there?
+  sleeps,     // sends nothing until wake_at, and ignores what masters tell
+  listens,    // looks at one master that has the key
+  armed,      // looks at as many masters as it takes to hear of every release
+  stands_by,  // nobody let go for a plain pause: looks at two masters, and looks again before it tries
 };
 
 // An acquire that is not decided yet.
@@ -307,6 +307,7 @@ class Machine {
   void looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now);  // [any] The answer may be late
   void changed(Lock& lock, MasterIndex m, const Instant& now);              // [acquiring], too
   void master_disconnected(Lock& lock, MasterIndex m, const Instant& now);  // [acquiring], too
+  static bool master_mute(Lock& lock, MasterIndex m, const Instant& now);  // [any] True: the lock looks at others
   void master_back(Lock& lock, MasterIndex m, bool tracked, const Instant& now);
 
   // ---- [waiting] a waiter behind another of this client

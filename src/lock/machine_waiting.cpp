@@ -12,8 +12,9 @@
 //            it sends nothing  └────┘ │ no nap
 //                                     │ ▼         a push: the key is gone
 //      a round was lost to others ──► listens ──► draws a pause ──► a short one: a round
-//                    no push within      │   ▲        ▲         └──► a long one: peeks
-//                     a plain pause ──► armed ────────┘
+//                    no push within      │            ▲         └──► a long one: peeks
+//                     a plain pause ──► stands by ────┘
+//                                        a push, and a look: the key is gone
 //
 // Waiting is fair without a queue, and quiet, because of seven rules:
 //
@@ -21,7 +22,8 @@
 //     waiters with one fixed pause each would split the masters for ever.
 //   - A waiter whose pause is longer than a round takes looks again first, at one master: others may have been faster.
 //   - A waiter listens to one master that has the key. Where the resource goes from hand to hand that is enough, and a
-//     look costs two commands. No push for a plain pause: that master may stand still, so the waiter is armed.
+//     look costs two commands. No push for a plain pause: that master may stand still, so the waiter stands by: it
+//     looks at two masters, at others when these are mute, and where it was told again, since that may be a renewal.
 //   - A waiter whose client had to wait the last time sleeps as long as the client has learned (lock/crowd).
 //     So most of a crowd sleep, and those that look are the oldest.
 //   - An urgent waiter that hurries does not sleep, looks at so many masters that it hears of a release first, and
@@ -44,7 +46,6 @@ constexpr unsigned spell = 5;
 constexpr int nap_shares = 6;       // so many others pass a tired waiter while it sleeps
 constexpr int often_pauses = 6;     // a resource that goes by less often may be one that its holder renews
 constexpr unsigned window_max = 5;  // of a waiter that has seen nobody pass: in times of two rounds
-
 constexpr unsigned few = 24;
 constexpr int urgent_slots = 4;  // of an urgent waiter that may not hurry; all others leave one
 
@@ -52,6 +53,11 @@ bool is_free(Instant at, const Instant& now) { return at <= now; }
 
 REDLOCK_APART_FOR_SIZE Duration window(const Lock& lock, unsigned wide, unsigned part) {
   return race_window(lock.wait.round_took, wide, part, lock.options.retry_delay_ms);
+}
+
+// How often others were granted the resource, as far as the waiter knows.
+Duration share(const Waiting& wait, const Instant& now) {
+  return Duration::ns(quotient(left(now, wait.heard_since).ns(), wait.passed + 1u));
 }
 
 void count_pass(Waiting& wait) {
@@ -143,12 +149,12 @@ Action Machine::wake(Lock& lock) const {
 Action Machine::due(Lock& lock, const Instant& now) {
   Waiting& wait = lock.wait;
   const bool slept = wait.stance == Stance::sleeps;
-  const bool listens = wait.stance == Stance::listens && lock.forecast.waits();
-  const bool heard_nothing = listens && now < earlier(wait.planned_for, wait.net_at);
+  const bool listens = wait.stance == Stance::listens && lock.forecast.waits() && now < wait.net_at;
+  const bool heard_nothing = (listens || wait.stance == Stance::stands_by) && now < wait.planned_for;
   if (!slept && !wait.unsure && !heard_nothing) return wake(lock);
   if (wait.unsure) count_pass(wait);
-  wait.unsure = false;
   wait.stance = heard_nothing ? Stance::armed : Stance::peeks;
+  wait.unsure = false;
   lock.wake_at = poll_at(lock, now);
   return Action::look;
 }
@@ -165,12 +171,11 @@ Duration Machine::next_nap(Lock& lock, const Instant& now) {
   Duration nap = left(wait.since + crowd.nap(), now);
   if (wait.rested && (nap < pause || crowd.share() > often)) nap = Duration();
   const Duration looked = left(now, wait.heard_since);
-  const Duration share = Duration::ns(quotient(looked.ns(), wait.passed + 1u));
-  wait.tired = wait.passed - wait.rested_at >= int{spell} && share <= often;
+  const Duration each = share(wait, now);
+  wait.tired = wait.passed - wait.rested_at >= int{spell} && each <= often;
   if (wait.tired) {
     wait.rested_at = wait.passed;
-    const Duration half = Duration::ns(looked.ns() / 2);
-    const Duration shares = Duration::ns(share.ns() * nap_shares);
+    const Duration half = Duration::ns(looked.ns() / 2), shares = Duration::ns(each.ns() * nap_shares);
     const Duration most = pause < shares ? shares : pause;
     nap = half + lot(half);
     if (nap > most) nap = most;
@@ -200,9 +205,11 @@ void Machine::begin_looking(Lock& lock, Masters votes, Masters tracked, const In
   // have the key. One of them tells as much as all do, unless the plain timer has a say, too.
   const unsigned quorum = quorum_of(rules_.masters);
   unsigned wanted = votes.count() > quorum ? votes.count() - quorum + 1 : 1;
-  const bool listens = wait.stance == Stance::listens;
-  if (hurries(lock) || (listens && (wanted == 1 || votes != tracked))) wait.stance = Stance::armed;
-  if (wait.stance != Stance::armed && votes == tracked) wanted = 1;
+  const bool relies = wait.stance != Stance::peeks && (votes.count() < quorum || votes != tracked);
+  const bool arms = hurries(lock) || relies;
+  if (arms || wait.stance == Stance::armed) wait.stance = arms ? Stance::armed : Stance::stands_by;
+  const unsigned most = wait.stance == Stance::stands_by ? 2 : 1;
+  if (wait.stance != Stance::armed && votes == tracked && wanted > most) wanted = most;
   const Masters refused = tracked & lock.round.refused;
   const Masters from = refused.count() >= wanted ? refused : tracked;
   Masters looked_at;
@@ -232,13 +239,20 @@ void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now)
   const bool found = ttl != ttl_gone && ttl != ttl_unknown;
   if (found && lock.wait.last_cause == 0) lock.wait.last_cause = REDLOCK_E_LOCKED;
   lock.forecast.looked(m, ttl, now, poll_at(lock, now));
+  if (found && lock.wait.stance == Stance::stands_by) {
+    lock.wait.net_at = now + Duration::ms(rules_.sleep_max_ms);
+    if (!lock.forecast.asks()) count_pass(lock.wait);
+  }
   // The last answer decides about a learned nap, also where it brings the quorum no nearer.
   if (lock.wait.nap > Duration() && !lock.wait.tired && !lock.forecast.asks()) lock.wait.planned_for = Instant();
   plan_round(lock, true, now);
 }
 
+// News without end is not looked at without end.
 void Machine::changed(Lock& lock, MasterIndex m, const Instant& now) {
-  lock.forecast.changed(m, now);
+  Waiting& wait = lock.wait;
+  const bool seldom = share(wait, now) >= plain_pause(lock);
+  lock.forecast.changed(m, wait.stance == Stance::stands_by && seldom && !hurries(lock), now);
   plan_round(lock, false, now);
 }
 
@@ -246,8 +260,15 @@ void Machine::master_disconnected(Lock& lock, MasterIndex m, const Instant& now)
   lock.forecast.disconnected(m);
   plan_round(lock, false, now);
   if (lock.state != State::waiting || lock.wants != Wants::nothing || lock.wait.stance == Stance::sleeps) return;
-  const bool deaf = lock.forecast.waits() && !lock.forecast.looks();
-  if (deaf) lock.wake_at = earlier(lock.wake_at, poll_at(lock, now));
+  if (lock.forecast.waits() && !lock.forecast.looks()) bring_forward(lock.wake_at, poll_at(lock, now));
+}
+
+// Who stands by looks at others instead.
+bool Machine::master_mute(Lock& lock, MasterIndex m, const Instant& now) {
+  const bool idle = lock.state == State::waiting && lock.wants == Wants::nothing;
+  const bool mute = idle && lock.wait.stance == Stance::stands_by && lock.forecast.looks_at(m);
+  if (mute) lock.wake_at = now;
+  return mute;
 }
 
 void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, const Instant& now) {
@@ -260,9 +281,8 @@ void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, const Instant
 void Machine::plan_round(Lock& lock, bool looked, const Instant& now) {
   if (lock.state != State::waiting || !lock.forecast.waits() || lock.wants != Wants::nothing) return;
   Waiting& wait = lock.wait;
-  const Instant at = lock.forecast.quorum_at();
-  const bool known = wait.planned_for != Instant();
-  if (known && (at == wait.planned_for || (is_free(at, now) && is_free(wait.planned_for, now)))) return;
+  const Instant at = lock.forecast.quorum_at(), planned = wait.planned_for;
+  if (planned != Instant() && (at == planned || (is_free(at, now) && is_free(planned, now)))) return;
   wait.planned_for = at;
   if (wait.stance == Stance::sleeps) return;
   if (is_free(at, now)) return plan_race(lock, looked, now);
@@ -272,7 +292,7 @@ void Machine::plan_round(Lock& lock, bool looked, const Instant& now) {
     return;
   }
   lock.wake_at = earlier(wait.net_at, later(at, wait.not_before) + lot(window(lock, 1, 1)));
-  if (wait.stance == Stance::armed) return;
+  if (wait.stance == Stance::armed || wait.stance == Stance::stands_by) return;
   // A learned nap is for a key that somebody holds. Where the masters that tell of changes have no key, the waiter only
   // waits for the time to ask the others.
   if (wait.nap > Duration() && (wait.tired || lock.forecast.sees_key(now))) {
@@ -289,9 +309,10 @@ void Machine::plan_round(Lock& lock, bool looked, const Instant& now) {
 void Machine::plan_race(Lock& lock, bool looked, const Instant& now) {
   Waiting& wait = lock.wait;
   const Duration two_rounds = window(lock, 1, 1);
-  const Duration pause = lot(looked ? two_rounds : window(lock, window_max, 1u + wait.passed));
+  const bool first = looked && wait.stance != Stance::stands_by;  // all who stand by look at the same instant
+  const Duration pause = lot(first ? two_rounds : window(lock, window_max, 1u + wait.passed));
   const bool hurrying = hurries(lock);
-  wait.unsure = !hurrying && !looked && pause.ns() > two_rounds.ns() / 2;
+  wait.unsure = !hurrying && !first && pause.ns() > two_rounds.ns() / 2;
   lock.wake_at = later(now, wait.not_before);
   if (hurrying) return;
   const int slots = looked || wait.unsure ? 0 : lock.line.urgent ? urgent_slots : 1;  // a look takes a round
@@ -368,9 +389,7 @@ Action Machine::came_first(Lock& lock, const Lock& before) const {
 // The lock looks before it tries: the client had the resource too often in a row, or had to wait for it the last time.
 // The pause is long enough for another client to hear of the release, to look, and to try.
 Action Machine::yield(Lock& lock, const Instant& now) {
-  if (lock.line.in_a_row != 0) {
-    lock.wait.not_before = now + window(lock, 4, 1);
-  }
+  if (lock.line.in_a_row != 0) lock.wait.not_before = now + window(lock, 4, 1);
   lock.line.yields = false;
   lock.line.in_a_row = 0;
   lock.wants = Wants::nothing;

@@ -59,7 +59,7 @@ struct Waiter {
     return w;
   }
   void looked(MasterIndex m, int64_t ttl, int64_t now_ms) { forecast.looked(m, ttl, at(now_ms), at(now_ms + 60)); }
-  void changed(MasterIndex m, int64_t now_ms) { forecast.changed(m, at(now_ms)); }
+  void changed(MasterIndex m, int64_t now_ms) { forecast.changed(m, false, at(now_ms)); }
 
   std::vector<Instant> free_at;
   Forecast forecast;
