@@ -98,6 +98,8 @@ class Driver : public Turns<Driver> {
   void connect(MasterIndex m, const Instant& now) { connections_[m].connect(now); }
   void close(MasterIndex m, int reason, bool polite, const Instant& now) { connections_[m].close(reason, polite, now); }
   void event(Client::Event& event) { owner_.event(owner_.self, event); }
+  // Where another thread waits for RELEASED the deletes are with the kernel first: the process may end then.
+  bool joins() const { return owner_.enter == nullptr; }
   bool arm(Instant deadline);
   void ended();
 

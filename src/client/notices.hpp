@@ -78,6 +78,9 @@ class Notices {
   // ---- for the port
   bool of_locks() const { return of_locks_ != 0; }
   unsigned count() const;
+  bool tells_released() const {  // next
+    return !told_.empty() && table_[told_.first()].tell.event == REDLOCK_EV_RELEASED;
+  }
   // False: there is none.
   bool next(Event& out, const Instant& now);
   void delivered(const Event& event, const Instant& now);  // now: right before

@@ -11,7 +11,8 @@
 //                  sockets since: an instant that has passed while the loop stood still says nothing about a master,
 //                  whose answer may be there. The timer fires at once then, and the look that follows does not wait.
 //   refill         The client gets the random bytes that it asked for. Without random bytes no acquire round begins.
-//   turn           The client queues deletes that it owes, rounds that were asked for, and looks.
+//   turn           The client queues deletes that it owes, rounds that were asked for, and looks. RELEASED is told at
+//                  once, and what its callback asks for is queued too: both leave in one write.
 //   flush          Each master's output leaves, in one write per master.
 //   flushed        A client that closes learns that nothing is left to write.
 //   wishes         The port closes and opens connections, if a session wishes so.
@@ -40,6 +41,7 @@
 //                                   delivers the event to the owner, perhaps with its detail
 //   bool arm(Instant deadline)      sets the timer; false: the timer could not be set
 //   void ended()                    the client is closed, and no turn follows
+//   bool joins() const              optional; false: RELEASED is told behind the flush, as all other events are
 //   void turn_ended()               optional, and public: all events of a turn were delivered
 #pragma once
 #include <string.h>
@@ -151,11 +153,18 @@ class Turns {
     return now;
   }
 
-  void turn(const Instant& now) {
+  void turn(Instant now) {
     touched_ = false;
     refill();
     if (client().wants_boot_time()) client().boot_time(port().boot_ms(), now);
     client().turn(now);
+    if (client().notices().tells_released() && may_join()) {
+      deliver(now, true, true);
+      if (client().wants_turn()) {
+        refill();
+        client().turn(now = handle_time());
+      }
+    }
     const unsigned masters = client().settings().masters;
     for (MasterIndex m = 0; m < masters; ++m) port().flush(m, now);
     client().flushed(now);
@@ -191,10 +200,16 @@ class Turns {
     }
   }
 
+  bool may_join() {
+    if constexpr (requires(Port& port) { port.joins(); }) return port().joins();
+    return true;
+  }
+
   // Delivers as many events as there are now. Events that a callback causes come after the next turn. late: time has
-  // passed since `now` was read.
-  void deliver(Instant now, bool late) {
+  // passed since `now` was read. released: no others than RELEASED.
+  void deliver(Instant now, bool late, bool released = false) {
     for (unsigned n = client().notices().count(); n > 0; --n, late = true) {
+      if (released && !client().notices().tells_released()) return;
       if (late) now = handle_time();
       Client::Event event;
       if (!client().next_event(event, now)) return;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The library as a user has it: the public C API. A cycle ends with RELEASED, which the library reports when the
- * deletes are handed to the kernel (--release sent). It does not tell when the masters have confirmed them: with
- * --release confirmed, for one lock at a time, the status is asked until no delete of any master is unanswered.
+ * The library as a user has it: the public C API. A cycle ends with RELEASED, which the library reports right before
+ * the deletes are handed to the kernel, or behind it where a thread waits (--release sent). It does not tell when the
+ * masters have confirmed them: with --release confirmed, for one lock at a time, the status is asked until no delete
+ * of any master is unanswered.
  *
  *   --api loop          redlock_create_on_loop, all calls from callbacks
  *   --api polled        redlock_create_polled in a loop of poll(2), all calls from callbacks
