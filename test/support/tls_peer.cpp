@@ -134,6 +134,7 @@ tls::Wire TestWire::wire() {
             if (w.send_broken) return tls::Wire::broken;
             if (n == 0) return tls::Wire::nothing_now;
             w.send_room -= w.send_room == SIZE_MAX ? 0 : n;
+            w.sent += n;
             w.out.append(data, n);
             return static_cast<ssize_t>(n);
           }};

@@ -74,6 +74,7 @@ struct TestWire {
   bool send_broken = false;
   size_t receives = 0;            // calls
   size_t received = 0;            // bytes
+  size_t sent = 0;                // bytes
 
   tls::Wire wire();
 };

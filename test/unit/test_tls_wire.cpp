@@ -91,10 +91,47 @@ std::vector<size_t> offsets(size_t end, size_t stride, std::mt19937& random) {
   return all;
 }
 
+// What a handshake costs: how often the client waits for the server, and the bytes of both.
+struct Price {
+  size_t round_trips = 0, sent = 0, received = 0;
+};
+
+Price price_of(Tls& tls, const TlsServer& server) {
+  Price price;
+  TlsTalk talk(tls, server);
+  bool answered = false;
+  talk.mangle = [&](const std::string& bytes) { answered = !bytes.empty(); };
+  Progress progress = talk.step();
+  for (; progress == Progress::wants_input && talk.steps < 100; progress = talk.step()) price.round_trips += answered;
+  EXPECT_EQ(progress, Progress::done);
+  talk.read();  // the tickets
+  return {price.round_trips, talk.wire.sent, talk.wire.received};
+}
+
 std::string text_of(size_t size) {
   std::string text(size, '\0');
   for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 7 + i / 251);
   return text;
+}
+
+// ---- a price ----------------------------------------------------------------------------------------------------
+
+// The figures stand in port/tls/README.md. The server is one of the library's own defaults, but for the versions: from
+// OpenSSL 3.5 on it asks again for the key of a hybrid group, if the client offers one.
+TEST_P(TlsWire, ADefaultServerNeverAsksAgain) {
+  const size_t round_trips = GetParam() == TlsVersions::only_1_3 ? 1 : 2;
+  const Price full = price_of(*tls, *server);
+  EXPECT_EQ(full.round_trips, round_trips);
+  EXPECT_LT(full.sent, 512u) << "of X25519 and nothing larger";
+  const Price resumed = price_of(*tls, *server);
+  EXPECT_EQ(resumed.round_trips, 1u);
+  EXPECT_LT(resumed.received, full.received / 2);
+  RecordProperty("full", std::to_string(full.sent) + " + " + std::to_string(full.received));
+  RecordProperty("resumed", std::to_string(resumed.sent) + " + " + std::to_string(resumed.received));
+
+  const TlsServer other(shared->good, {.versions = GetParam(), .groups = "P-384"});
+  be_new();
+  EXPECT_EQ(price_of(*tls, other).round_trips, 2u) << "with TLS 1.3 a question for another key would be seen";
 }
 
 // ---- pieces -----------------------------------------------------------------------------------------------------
