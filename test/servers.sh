@@ -12,7 +12,7 @@ usage() {
   cat <<'TEXT'
 usage: test/servers.sh [-R REGEX] [-b BUILD] FOLDER...
        test/servers.sh --fetch FOLDER [NAME-VERSION...]
-  FOLDER         holds a redis-server or a valkey-server
+  FOLDER         holds a redis-server, a valkey-server or a redict-server
   -R REGEX       only the integration tests whose ctest name matches, e.g. -R 'scripts|conformance|strays'
   -b BUILD       a build folder with the tests: build/dev if none is named; servers.sh builds what it lacks
   --fetch        builds the servers that we try from Debian's source packages, each into FOLDER/NAME-VERSION
@@ -40,7 +40,7 @@ shift $((OPTIND - 1))
 # The server's program in a folder, or nothing.
 program_in() {
   local name
-  for name in redis-server valkey-server; do
+  for name in redis-server valkey-server redict-server; do
     if [[ -x $1/$name ]]; then
       echo "$(cd "$1" && pwd)/$name"
       return
@@ -62,17 +62,43 @@ broken_programs() {
     while read -r number name; do grep -qE "^$number: \[  FAILED  \]" "$1" || echo "$name"; done
 }
 
+# facts LOG...: what integration_server_facts asked, and the answers, each with the servers that gave it.
+facts() {
+  awk '
+    FNR == 1 { server = FILENAME; gsub(/.*servers-|[.]log$/, "", server); sub("-", " ", server); told = "yes" }
+    sub(/^[0-9]+: answer of [A-Za-z]+: /, "") { told = $0 }
+    match($0, /^[0-9]+: \[ +(OK|FAILED|SKIPPED) +\] ServerFacts[.][A-Za-z]+ .*ms\)/) {
+      name = $0; sub(/.*ServerFacts[.]/, "", name); sub(/ .*/, "", name)
+      if (!/OK/) told = /FAILED/ ? "NO" : "not asked"
+      if (!(name in answers)) names[++n] = name
+      if (!index(answers[name], "|" told "|")) answers[name] = answers[name] "|" told "|"
+      count[name, told]++
+      of[name, told] = of[name, told] (of[name, told] == "" ? "" : ", ") server
+      told = "yes"
+    }
+    END {
+      for (i = 1; i <= n; i++) {
+        line = names[i]
+        many = split(answers[names[i]], each, "|")
+        for (j = 1; j <= many; j++) if (each[j] != "") {
+          line = line "\n    " each[j] ": " (count[names[i], each[j]] == ARGC - 1 ? "all" : of[names[i], each[j]])
+        }
+        print line
+      }
+    }' "$@"
+}
+
 servers=()
 for folder in "$@"; do
   [[ $folder == /* ]] || folder=$begun_in/$folder
   server=$(program_in "$folder")
-  [[ -n $server ]] || { echo "$folder holds neither a redis-server nor a valkey-server" >&2; exit 2; }
+  [[ -n $server ]] || { echo "$folder holds none of redis-server, valkey-server and redict-server" >&2; exit 2; }
   servers+=("$server")
 done
 cmake --build "$build" --target integration_tests
 mkdir -p build/log
 
-rows=() failed_at_all=0
+rows=() logs=() failed_at_all=0
 for server in "${servers[@]}"; do
   version=$(version_of "$server")
   log=build/log/servers-${version// /-}.log
@@ -80,6 +106,7 @@ for server in "${servers[@]}"; do
   REDLOCK_REDIS_SERVER=$server ctest --test-dir "$build" -L '^integration$' -R "$regex" -j 4 --verbose \
     >"$log" 2>&1 || true
   grep -qE '^[0-9]+% tests passed' "$log" || { echo "ctest ran nothing: $(tail -n 1 "$log")" >&2; exit 1; }
+  logs+=("$log")
   passed=$(cases OK "$log" | wc -l)
   mapfile -t failures < <({ cases FAILED "$log"; broken_programs "$log"; } | sort)
   failed_at_all=$((failed_at_all + ${#failures[@]}))
@@ -88,4 +115,6 @@ done
 
 printf '\n%-16s %7s %7s  %s\n' server passed failed 'names of failures'
 printf '%s\n' "${rows[@]}"
+printf '\nfacts of test/SERVERS.md that integration_server_facts asks\n'
+facts "${logs[@]}"
 [[ $failed_at_all -eq 0 ]]

@@ -52,7 +52,7 @@ class Resolver {
   std::string silent_;
 };
 
-Resolver resolver;
+Resolver& resolver = *new Resolver;  // never destroyed: a look-up that nobody waits for may end behind main()
 
 struct Entry {
   addrinfo info{};

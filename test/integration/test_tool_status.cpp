@@ -164,7 +164,9 @@ TEST(ToolStatus, MastersThatDoNotAnswer) {
   EXPECT_TRUE(has(two.out, "2 of 3 masters vote, 2 are needed\n")) << two.out;
   const std::string port = std::to_string(site[0].port());
   EXPECT_TRUE(has(two.out, "\nMASTER  ADDRESS" + std::string(5 + port.size(), ' ') + "SERVER ")) << two.out;
-  EXPECT_TRUE(has(two.out, "\nm0      127.0.0.1:" + port + "  Redis ") || has(two.out, port + "  Valkey ")) << two.out;
+  EXPECT_TRUE(has(two.out, "\nm0      127.0.0.1:" + port + "  Redis ") || has(two.out, port + "  Valkey ") ||
+              has(two.out, port + "  Redict "))
+      << two.out;
   EXPECT_TRUE(has(two.out, "  master  votes\n")) << two.out;
   EXPECT_TRUE(has(two.out, "  -       the connection was refused")) << two.out;
   EXPECT_TRUE(has(site.run({"status", "bus"}, config).out, "held by gw-03 on 2/3"));
