@@ -9,18 +9,19 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
   cat <<'TEXT'
-usage: test/run.sh [--all] [--cross] [--tls] [--no-install | --packages]
+usage: test/run.sh [--all] [--cross] [--tls] [--system] [--no-install | --packages]
        test/run.sh --room NAME [--no-install]
   (nothing)      native build, warnings of known compilers are errors, and all tests: eight minutes on two cores
   --all          all tests with ASan + UBSan, the models and the proof, README's blocks in an empty Debian, other lock
-                 libraries on the same keys, a guest that is suspended, stopped and cut off, clang, TSan, the release
-                 builds, what a cycle costs (counted), 32-bit ARM under qemu with a short selection of tests, and in
-                 turns from commit to commit 64-bit ARM and the fuzzers, coverage and half of the mutants, or both
-                 TLS libraries: about 70 minutes
+                 libraries on the same keys, all tests on Debian 13, a guest that is suspended, stopped and cut off,
+                 clang, TSan, the release builds, what a cycle costs (counted), 32-bit ARM under qemu with a short
+                 selection of tests, and in turns from commit to commit 64-bit ARM and the fuzzers, coverage and half of
+                 the mutants, or both TLS libraries: about 70 minutes
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time comes on top
   --tls          also all tests with OpenSSL and with mbedTLS, then the integration tests on servers that speak TLS, and
                  with ASan and UBSan all tests with OpenSSL, and those about TLS with mbedTLS: more than 25 minutes.
                  --all runs those about TLS, with sanitizers too, and a third of the integration tests
+  --system       also what another release of Debian may change: its Valkey, both TLS libraries, the packages
   --room NAME    only what one room of src/, or port/, needs, built natively, and its tests: about a minute.
                  NAME is one of ROOMS
   --no-install   do not install missing packages: print them and fail
@@ -32,12 +33,13 @@ TEXT
 
 # The rooms and their tests stand in test/CMakeLists.txt.
 rooms=$(sed -nE 's/^set\(redlock_rooms (.*)\)$/\1/p' test/CMakeLists.txt)
-all=no cross=no tls=no install=yes packages_only=no room=
+all=no cross=no tls=no system=no install=yes packages_only=no room=
 while [[ $# -gt 0 ]]; do
   case $1 in
     --all) all=yes ;;
     --cross) cross=yes ;;
     --tls) tls=yes ;;
+    --system) system=yes ;;
     --no-install) install=no ;;
     --packages) packages_only=yes ;;
     --room)
@@ -65,8 +67,9 @@ if [[ $all == yes ]]; then
 fi
 of_tls='libssl-dev libmbedtls-dev openssl'
 # shellcheck disable=SC2206
-if [[ $all == yes || $tls == yes ]]; then wanted+=($of_tls); fi
-if [[ $all == yes || $cross == yes ]]; then wanted+=(debhelper lintian); fi
+if [[ $all == yes || $tls == yes || $system == yes ]]; then wanted+=($of_tls); fi
+if [[ $all == yes || $cross == yes || $system == yes ]]; then wanted+=(debhelper lintian); fi
+if [[ $system == yes ]]; then wanted+=(valkey-server); fi
 source toolchains/packages.sh
 took='eight minutes'
 if [[ $all == yes ]]; then took='70 minutes'; fi
@@ -91,7 +94,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 # ---- stages: run_stage NAME COMMAND... ------------------------------------------------------------------------------
 
 # These say by 77 that their packages cannot be had. For a build or a test that fails each of them returns 1.
-fetching='^((bare|cross|musl|interop|proof|machine|machine_arm)_stage|needs)$'
+fetching='^((bare|system|cross|musl|interop|proof|machine|machine_arm)_stage|needs)$'
 
 names=() results=() times=() commands=()
 tests_total=0 tests_failed=0 broken=0 skipped=0
@@ -161,6 +164,8 @@ again() {
     needs) again "${@:3}" ;;
     cross_stage) echo "cmake --workflow --preset $2" ;;
     bare_stage) echo "test/compile/bare.sh build/bare" ;;
+    system_stage) echo "test/systems.sh build/systems/$2 $2" ;;
+    valkey_stage) echo "test/servers.sh build/valkey" ;;
     interop_stage) echo "cmake --workflow --preset interop" ;;
     proof_stage) echo "ctest --preset proof" ;;
     machine_stage) echo "cmake --workflow --preset machine" ;;
@@ -231,6 +236,22 @@ interop_stage() {
 bare_stage() {
   install_missing "$install" mmdebstrap || return 77
   test/compile/bare.sh build/bare
+}
+
+# The default tests on another release of Debian. Its summary is not in the words that run_stage counts.
+system_stage() {
+  test/systems.sh "build/systems/$1" "$1" 2>&1 |
+    sed -u '/^==== summary/,$ s/ failed out of / failed, out of /'
+  case ${PIPESTATUS[0]} in
+    0) return ;;
+    77) return 77 ;;
+    *) return 1 ;;
+  esac
+}
+
+# The integration tests on the system's other server.
+valkey_stage() {
+  mkdir -p build/valkey && ln -sf "$(command -v valkey-server)" build/valkey && test/servers.sh build/valkey
 }
 
 # Models and two solvers, about the protocol. Without these tools the tests would be skipped, which ctest counts as
@@ -344,6 +365,7 @@ if [[ $all == yes ]]; then
   run_stage proof proof_stage
   run_stage bare bare_stage
   run_stage interop interop_stage
+  run_stage debian13 system_stage trixie
   run_stage machine machine_stage
   run_stage clang needs clang cmake --workflow --preset clang
   run_stage tsan needs "$of_tls" workflow tsan
@@ -369,6 +391,11 @@ if [[ $all == yes ]]; then
       ;;
   esac
   run_stage rule needs 'universal-ctags z3 cvc5' test/break-a-rule.sh 'SET without NX'
+fi
+if [[ $system == yes ]]; then
+  run_stage tls needs "$of_tls" tls_stage
+  run_stage packages needs 'debhelper lintian' cmake --workflow --preset release
+  run_stage valkey needs valkey-server valkey_stage
 fi
 if [[ $cross == yes ]]; then
   run_stage armhf cross_stage armhf armhf arm-linux-gnueabihf

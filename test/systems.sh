@@ -62,5 +62,26 @@ mkdir -p "$folder/ccache" "$root/srv/redlock/build/ccache"
 packages=(./test/run.sh --packages)
 if [[ $1 == */run.sh ]]; then packages=("$@" --packages); fi
 export REDLOCK_INSIDE=yes
-"${spaces[@]}" "$PWD/test/systems.sh" "$folder" "$suite" "${packages[@]}" || exit
-exec "${spaces[@]}" --net "$PWD/test/systems.sh" "$folder" "$suite" "$@"
+inside=("$PWD/test/systems.sh" "$folder" "$suite")
+"${spaces[@]}" "${inside[@]}" "${packages[@]}" || skip "packages of $suite cannot be had"
+
+status=0 blocks=
+"${spaces[@]}" --net "${inside[@]}" "$@" 2>&1 | tee "$folder/log" || status=${PIPESTATUS[0]}
+if [[ " $* " == *" --system "* ]]; then
+  if REDLOCK_SUITE=$suite test/compile/bare.sh "$folder/bare"; then blocks=", README's blocks"; else status=1; fi
+fi
+
+# version PACKAGE: upstream's, in the root.
+version() {
+  dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Version}' "$1" 2>/dev/null | sed -E 's/^[0-9]+://; s/[-+~].*//' ||
+    echo -
+}
+tests=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+)$/\2 tests, \1 failed/p' "$folder/log")
+skipped=$(sed -nE 's/^([a-z-]+) +[0-9]+:[0-9]+  SKIPPED: (.*)/; skipped: \1 (\2)/p' "$folder/log" | tr -d '\n')
+printf '\n| system | g++ | CMake | libuv | cJSON | redis | valkey | OpenSSL | mbedTLS | Python | result |\n'
+printf '| %s ' "$suite"
+for each in g++ cmake libuv1-dev libcjson-dev redis-server valkey-server libssl-dev libmbedtls-dev python3; do
+  printf '| %s ' "$(version "$each")"
+done
+printf '| %s |\n' "$(tail -n 1 <<<"$tests")$blocks$skipped"
+exit "$status"

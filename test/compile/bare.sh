@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# README's blocks for each reader, pasted in an empty Debian of this machine's release: bare.sh FOLDER, which keeps the
-# empty root for the next run. Told are the seconds to each reader's first lock, and to an archive for a gateway on ARM.
+# README's blocks for each reader, pasted in an empty Debian of this machine's release, or of the one that REDLOCK_SUITE
+# names: bare.sh FOLDER, which keeps the empty root for the next run. Told are the seconds to each reader's first lock, and to an archive for a gateway on ARM.
 # The lines that bring packages have this machine's network, sources of packages, proxy and name servers. All else has
 # no network but a loopback of its own. Exit 77: the packages cannot be had, or nothing can be tried here.
 set -euo pipefail
@@ -97,7 +97,8 @@ fi
 command -v mmdebstrap >/dev/null || skip "there is no mmdebstrap"
 spaces=(unshare --mount --net --pid --fork --kill-child --mount-proc)
 "${spaces[@]}" true 2>/dev/null || skip "no namespaces here"
-[[ -s $folder/root.tar ]] || three_tries debian_root "$(debian_suite)" "$folder/root.tar" --format=tar || exit
+suite=${REDLOCK_SUITE:-$(debian_suite)}
+[[ -s $folder/root.tar ]] || three_tries debian_root "$suite" "$folder/root.tar" --format=tar || exit
 rm -f "$folder"/redlock-*
 toolchains/packaging/archive.sh "$folder" >/dev/null
 exec 9</proc/self/ns/net

@@ -10,9 +10,9 @@ source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 folder=$(mktemp -d "${TMPDIR:-/tmp}/redlock-stages.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/bin" "$folder/tree"
-(cd "$source_folder" && cp --parents -t "$folder/tree" test/run.sh test/CMakeLists.txt test/nightly/machine/fetch.sh \
-  test/integration/interop/{packages.sh,package.json,package-lock.json,.npmrc} toolchains/packages.sh \
-  toolchains/{dependencies,sysroot}.sh toolchains/arm-linux-musleabihf.cmake)
+(cd "$source_folder" && cp --parents -t "$folder/tree" test/{run,systems}.sh test/CMakeLists.txt \
+  test/integration/interop/{packages.sh,package.json,package-lock.json,.npmrc} test/nightly/machine/fetch.sh \
+  toolchains/{packages,dependencies,sysroot}.sh toolchains/arm-linux-musleabihf.cmake)
 
 stand_in() {
   { echo '#!/bin/bash'; cat; } >"$folder/bin/$1"
@@ -106,6 +106,7 @@ printf '%s\n' z3 mmdebstrap >"$folder/missing"
 run 1000 none --all
 expect 'says "^proof +[0-9]+:[0-9]{2}  SKIPPED: .*cannot be had, tries: 3: apt_install z3"'
 expect 'says "^bare +[0-9]+:[0-9]{2}  SKIPPED: .*cannot be had, tries: 3: apt_install mmdebstrap"'
+expect 'says "^debian13 +[0-9]+:[0-9]{2}  SKIPPED: (cannot be had, tries: 3: apt_install mmdebstrap|this needs root)"'
 : >"$folder/missing"
 
 # A build that fails is no package that is missing, whatever its status.
