@@ -143,6 +143,20 @@ TEST(ToolDoctor, APortForTlsIsNoProxy) {
   }
 }
 
+// A sentinel's HELLO has a mode, and no role.
+TEST(ToolDoctor, ASentinelIsNamed) {
+  ToolMasters site(1);
+  TcpPeer peer([](int, std::string& in, std::string& out) {
+    if (!in.empty()) out = "*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n";
+    return TcpPeer::Then::keep;
+  });
+  const std::string config = site.dir + "/peer.json";
+  std::ofstream(config) << R"({"masters": [{"url": ")" << peer.url() << R"(", "name": "m0"}]})";
+  const Ended doctor = site.run({"doctor"}, config);
+  EXPECT_TELLS(doctor, "fail", "reach", "m0: is a cluster node or a sentinel, not a standalone master");
+  EXPECT_TRUE(has(doctor.out, "-> list standalone masters, no cluster nodes and no sentinels")) << doctor.out;
+}
+
 // INFO of Valkey and of Redict has another name for the mode; a client reads it from HELLO. Here Redis answers with
 // their names, and one byte less at the end of the line.
 TEST(ToolDoctor, TheModeIsThatOfHello) {

@@ -24,6 +24,7 @@ void denied(unsigned m, int err,
   tell(follows ? Level::skipped : Level::unknown, Text("not told: %s", redlock_strerror(err)), follows ? "" : todo);
 }
 
+constexpr char wants_standalone[] = "list standalone masters, no cluster nodes and no sentinels";
 constexpr char read_record[] = "let the user read the record: the checks acl and acl_keys say what is missing";
 
 #ifdef REDLOCK_TLS
@@ -61,6 +62,7 @@ void check_reach(const Master& it) {
           "a port for TLS only wants rediss://; a proxy that does not know HELLO is no master", code},
          {it.err == REDLOCK_E_SERVER || it.err == REDLOCK_E_PROTOCOL, gone,
           "is it a Redis server, and no proxy? redis-cli HELLO 3 shows what it answers", code},
+         {it.err == REDLOCK_E_MODE, Level::fail, wants_standalone, code},
          {it.err == REDLOCK_E_LOADING || it.err == REDLOCK_E_SCRIPT_BUSY, gone, "wait until it is done", code},
          {it.err == REDLOCK_E_REFUSED, gone,
           "start the server, correct address and port in the file, or look at the firewall", code},
@@ -140,7 +142,7 @@ void check_info(unsigned m) {
   if (follows_ours) role.add(" (%s)", site.master[followed].name());
   judge(role.add(", ").escaped(*it.mode != '\0' ? it.mode : "mode not told"),
         {{*it.mode != '\0' && strcmp(it.mode, "standalone") != 0, Level::fail,
-          "list standalone masters, no cluster nodes and no sentinels", exit_code_of(REDLOCK_E_MODE)},
+          wants_standalone, exit_code_of(REDLOCK_E_MODE)},
          {strcmp(it.role, "master") != 0, Level::fail,
           follows_ours ? "a replica votes for nobody: REPLICAOF NO ONE there, and no replicaof in its redis.conf"
                        : "a replica votes for nobody: list its master; or, if it is to be a master itself, REPLICAOF "

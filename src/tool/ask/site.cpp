@@ -260,8 +260,9 @@ void Site::look_at(unsigned m) {
   if (out.err != 0) {
     const int timeout_ms = static_cast<int>(times.connect_timeout_ms);
     const bool is_plain = strstr(out.facts.redis_cli, " --tls") == nullptr;
-    const bool asks = out.err == REDLOCK_E_NO_GREETING && is_plain;
-    out.ping = asks ? plain_ping(out.facts.address, timeout_ms) : PlainPing::unknown;
+    const bool is_odd = out.err == REDLOCK_E_PROTOCOL, asks = (out.err == REDLOCK_E_NO_GREETING || is_odd) && is_plain;
+    out.ping = asks ? plain_ping(out.facts.address, timeout_ms, is_odd) : PlainPing::unknown;
+    if (out.ping == PlainPing::sentinel) out.err = REDLOCK_E_MODE;
     out.is_unnamed = out.err == REDLOCK_E_RESOLVE && now_ns() - began >= timeout_ms * ns_per_ms;
     out.unasked = why_unasked(cfg, m, out);
     return;

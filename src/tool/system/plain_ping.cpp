@@ -34,8 +34,8 @@ int connect_to(const char* host, const char* port, int timeout_ms) {
 
 }  // namespace
 
-PlainPing plain_ping(const char* address, int timeout_ms) {
-  constexpr char ping[] = "*1\r\n$4\r\nPING\r\n";
+PlainPing plain_ping(const char* address, int timeout_ms, bool is_hello) {
+  const char* const request = is_hello ? "*1\r\n$5\r\nHELLO\r\n" : "*1\r\n$4\r\nPING\r\n";
   char host[512];
   const char* const colon = strrchr(address, ':');
   const bool brackets = *address == '[' && colon != nullptr && colon > address + 1 && colon[-1] == ']';
@@ -45,14 +45,14 @@ PlainPing plain_ping(const char* address, int timeout_ms) {
   if (snprintf(host, sizeof host, "%.*s", size, begin) >= static_cast<int>(sizeof host)) return PlainPing::unknown;
   const int fd = connect_to(host, colon + 1, timeout_ms);
   if (fd < 0) return PlainPing::unknown;
-  char first = '\0';
-  const bool is_sent = send(fd, ping, sizeof ping - 1, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof ping - 1);
-  const ssize_t got = is_sent ? recv(fd, &first, 1, 0) : -1;
+  char reply[512] = "";
+  const size_t request_size = strlen(request);
+  const bool is_sent = send(fd, request, request_size, MSG_NOSIGNAL) == static_cast<ssize_t>(request_size);
+  const ssize_t got = is_sent ? recv(fd, reply, sizeof reply - 1, 0) : -1;
   const bool is_over = got == 0 || (got < 0 && errno == ECONNRESET);
   close(fd);
-  return got > 0 && (first == '+' || first == '-') ? PlainPing::answered
-         : is_over                                 ? PlainPing::closed
-                                                   : PlainPing::unknown;
+  if (is_hello) return strstr(reply, "\r\nsentinel\r\n") != nullptr ? PlainPing::sentinel : PlainPing::unknown;
+  return *reply == '+' || *reply == '-' ? PlainPing::answered : is_over ? PlainPing::closed : PlainPing::unknown;
 }
 
 }  // namespace redlock::tool
