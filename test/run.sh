@@ -240,13 +240,7 @@ bare_stage() {
 
 # The default tests on another release of Debian. Its summary is not in the words that run_stage counts.
 system_stage() {
-  test/systems.sh "build/systems/$1" "$1" 2>&1 |
-    sed -u '/^==== summary/,$ s/ failed out of / failed, out of /'
-  case ${PIPESTATUS[0]} in
-    0) return ;;
-    77) return 77 ;;
-    *) return 1 ;;
-  esac
+  test/systems.sh "build/systems/$1" "$1" 2>&1 | sed -u '/^==== summary/,$ s/ failed out of / failed, out of /'
 }
 
 # The integration tests on the system's other server.

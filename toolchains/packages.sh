@@ -99,8 +99,8 @@ own_lists() {
 
 # debian_root SUITE TARGET OPTION...: what every Debian has, and apt, from the mirrors of this machine's apt.
 debian_root() {
-  local options=(--mode=root --variant=minbase) line lines
-  while read -r line; do options+=(--aptopt="$line"); done < <(apt-config dump | grep -E '^Acquire::(https?::Proxy|Check-Valid-Until)')
+  local options=(--mode=root --variant=minbase) line lines ours='^Acquire::(https?::Proxy|Check-Valid-Until)'
+  while read -r line; do options+=(--aptopt="$line"); done < <(apt-config dump | grep -E "$ours")
   lines=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
     sed -nE "s/ $(debian_suite)(-updates|-security)? main$/ $1\1 main/p" | sort -u)
   if [[ $1 == sid ]]; then lines=$(grep ' sid main$' <<<"$lines"); fi  # it has neither updates nor a security suite

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# README's blocks for each reader, pasted in an empty Debian of this machine's release, or of the one that REDLOCK_SUITE
-# names: bare.sh FOLDER, which keeps the empty root for the next run. Told are the seconds to each reader's first lock, and to an archive for a gateway on ARM.
-# The lines that bring packages have this machine's network, sources of packages, proxy and name servers. All else has
-# no network but a loopback of its own. Exit 77: the packages cannot be had, or nothing can be tried here.
+# README's blocks for each reader, pasted in an empty Debian of this machine's release, or of REDLOCK_SUITE: bare.sh
+# FOLDER, which keeps the empty root for the next run. Told are the seconds to each reader's first lock, and to an
+# archive for a gateway on ARM. The lines that bring packages have this machine's network, sources of packages, proxy
+# and name servers. All else has no network but a loopback of its own. Exit 77: the packages cannot be had, or nothing
+# can be tried here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source toolchains/packages.sh

@@ -26,13 +26,6 @@ bool is_pushed(const std::string& bytes) { return has(bytes, ">2\r\n$10\r\ninval
 
 class ServerFacts : public ::testing::Test {
  protected:
-  ServerFacts() : real(two_databases()) {}
-
-  static RedisServer::Options two_databases() {
-    RedisServer::Options options;
-    options.args = {"--databases", "2"};
-    return options;
-  }
   // What the connection receives up to the PONG behind these commands.
   static std::string say(RedisConnection& conn, const std::vector<Words>& commands) {
     std::string bytes;
@@ -52,7 +45,7 @@ class ServerFacts : public ::testing::Test {
   std::string eval(const std::string& script) { return real.command({"EVAL", script, "1", "k"}); }
   std::string load(const std::string& script) { return real.command({"SCRIPT", "LOAD", script}); }
 
-  RedisServer real;
+  RedisServer real{{{"--databases", "2"}, "", false}};
   RedisConnection stranger = real.connect();
 };
 
@@ -155,12 +148,6 @@ TEST_F(ServerFacts, APasswordThatChangesEndsNoConnectionAndALostUserDoes) {
   EXPECT_TRUE(stranger.closed());
 }
 
-TEST_F(ServerFacts, HelloTellsModeAndRole) {
-  EXPECT_TRUE(has(stranger.command({"HELLO", "3"}) + " ", " mode standalone role master "));
-  real.command({"REPLICAOF", "127.0.0.1", "1"});
-  EXPECT_TRUE(has(stranger.command({"HELLO", "3"}) + " ", " mode standalone role replica "));
-}
-
 // ---- scripts
 
 TEST_F(ServerFacts, ALoadedScriptStaysBehindManyOthers) {
@@ -205,14 +192,6 @@ TEST_F(ServerFacts, UnderALongScriptLoginWorksAndNothingElse) {
   EXPECT_EQ(conn.command({"SCRIPT", "KILL"}), "OK");
 }
 
-TEST_F(ServerFacts, AFailingScriptBeginsWithItsWord) {
-  real.command({"HSET", "k", "f", "v"});
-  stranger.send(resp_command({"EVAL", "return redis.call('GET',KEYS[1])", "1", "k"}));
-  const std::string error = stranger.receive(1);
-  EXPECT_EQ(first_word(error), "-WRONGTYPE");
-  tell(error.starts_with("-WRONGTYPE") ? has(error, "script: on") ? "no SHA" : "with SHA" : "behind -ERR");
-}
-
 // ---- what a server knows of itself
 
 TEST_F(ServerFacts, ARestartMakesNewIds) {
@@ -224,14 +203,6 @@ TEST_F(ServerFacts, ARestartMakesNewIds) {
   EXPECT_NE(info("run_id"), run_id);
   EXPECT_NE(info("master_replid"), replid);
   EXPECT_EQ(real.command({"SCRIPT", "EXISTS", loaded}), "0");
-}
-
-TEST_F(ServerFacts, APromotionMakesANewReplicationId) {
-  const std::string run_id = info("run_id"), replid = info("master_replid");
-  real.command({"REPLICAOF", "127.0.0.1", "1"});
-  real.command({"REPLICAOF", "NO", "ONE"});
-  EXPECT_EQ(info("run_id"), run_id);
-  EXPECT_NE(info("master_replid"), replid);
 }
 
 TEST_F(ServerFacts, EvictionsAreCounted) {
