@@ -9,6 +9,7 @@
 
 #include "client_harness.hpp"
 #include "support/redis_server.hpp"
+#include "support/server_kind.hpp"
 
 namespace redlock::test {
 namespace {
@@ -18,7 +19,7 @@ class Passwords : public ::testing::Test {
   Passwords() {
     write("old");
     for (size_t m = 0; m < 3; ++m) {
-      masters[m].command({"ACL", "SETUSER", "gateway", "on", ">old", "~*", "&*", "+@all"});
+      set_user(masters[m], "gateway", {"on", ">old", "~*", "&*", "+@all"});
     }
   }
   // With a connection that is refused the next attempt is ten minutes away, unless the file has another password.

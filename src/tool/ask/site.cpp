@@ -84,6 +84,7 @@ void read_info(Master& out, const char* info) {
   const bool redict = info_text(info, "redict_version", out.version, sizeof out.version);
   out.server = valkey ? "Valkey" : redict ? "Redict" : "Redis";
   info_text(info, "role", out.role, sizeof out.role);
+  info_text(info, "redis_mode", out.mode, sizeof out.mode);  // 6.0 denies HELLO to most users
   info_text(info, "run_id", out.run_id, sizeof out.run_id);
   info_text(info, "maxmemory_policy", out.policy, sizeof out.policy);
   out.replicas = info_number(info, "connected_slaves", 0);
@@ -116,7 +117,7 @@ void read_left(Master& out, const Questions& asked) {
   if (out.has_left_us) out.changed_to = {number_behind(theirs, "v1 n="), number_behind(theirs, " max_ttl_ms=")};
 }
 
-// The mode is read from HELLO, as a client does; INFO has another name for it in each kind of server.
+// The mode is read from HELLO, as a client does, if it is told; INFO has another name for it in each kind of server.
 void read_hello(Master& out, const Questions& asked) {
   for (unsigned n = 1; n + 1 < asked[of_hello].items; ++n) {
     const redlock_item_t* const key = asked.item(of_hello, n);
@@ -252,7 +253,7 @@ void Site::look_at(unsigned m) {
   questions.command("HMGET @ desc q seal by begun names left", record_key);
   questions.command("HGET @", seen_key).word(boot_id, strlen(boot_id));
   questions.command("TIME");
-  questions.command("HELLO");
+  questions.command("HELLO 3");  // 6.0 wants the number
   const int64_t began = now_ns();
   out.err = questions.ask(cfg, m, out.at);
   out.record = Record::unread;

@@ -35,7 +35,7 @@ int connect_to(const char* host, const char* port, int timeout_ms) {
 }  // namespace
 
 PlainPing plain_ping(const char* address, int timeout_ms, bool is_hello) {
-  const char* const request = is_hello ? "*1\r\n$5\r\nHELLO\r\n" : "*1\r\n$4\r\nPING\r\n";
+  const char* const request = is_hello ? "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n" : "*1\r\n$4\r\nPING\r\n";
   char host[512];
   const char* const colon = strrchr(address, ':');
   const bool brackets = *address == '[' && colon != nullptr && colon > address + 1 && colon[-1] == ']';
