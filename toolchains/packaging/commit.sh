@@ -4,6 +4,7 @@
 # What follows the number of the version: nothing for the files of the tag vX.Y.Z, "-dev.COMMIT" for another commit,
 # "-dev.COMMIT.changed" for files that are not those of the commit. Fails without git.
 set -euo pipefail
+command -v git >/dev/null || exit 1
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 version=$(sed -n 's/^project(redlock VERSION \([0-9.]*\) .*/\1/p' "$source/CMakeLists.txt")
 commit=$(git -C "$source" rev-parse --short=10 HEAD)
