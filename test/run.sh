@@ -288,7 +288,7 @@ over_tls() {
 # What is about TLS with both libraries; and of the integration tests that dev has built a third with OpenSSL, and fewer
 # with mbedTLS. Left out are those that are about sockets or servers by themselves, or link libredlock_site. Both wait
 # for most of their time, so they run side by side.
-tls_third='call_table|fence_scripts|hpp|log|name_lookup|own_pause|polled_mode|stray_order|strays|thread_create'
+tls_third='call_table|fence_scripts|hpp|log|name_lookup|own_pause|polled_mode|strays|thread_create'
 tls_third+='|visits|waiting'
 tls_few='call_table|fence_scripts|hpp|log|name_lookup|own_pause|polled_mode|strays|waiting'
 tls_stage() {

@@ -113,7 +113,7 @@ def is_test(source, name):
     return (any(os.path.isfile(os.path.join(source, f"test/{kind}/test_{rest}{end}")) for end in (".cpp", ".py"))
             or kind == "compile" and f"check_{rest}()" in read(source, "test/compile/check.sh")
             or any(re.search(rf"NAME {name}\b", read(source, f"test/{folder}CMakeLists.txt"))
-                   for folder in ("", "nightly/machine/")))
+                   for folder in ("", "nightly/")))
 
 
 def blocks(source):

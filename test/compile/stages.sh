@@ -11,7 +11,7 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/redlock-stages.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/bin" "$folder/tree"
 (cd "$source_folder" && cp --parents -t "$folder/tree" test/{run,systems}.sh test/CMakeLists.txt \
-  test/integration/interop/{packages.sh,package.json,package-lock.json,.npmrc} test/nightly/machine/fetch.sh \
+  test/integration/interop/{packages.sh,package.json,package-lock.json} test/nightly/machine/fetch.sh \
   toolchains/{packages,dependencies,sysroot}.sh toolchains/arm-linux-musleabihf.cmake)
 
 stand_in() {
@@ -123,7 +123,7 @@ stand_in ctest <<TEXT
 echo "\$(<"$folder/alone")% tests passed, 1 tests failed out of 2"
 [[ \$(<"$folder/alone") == 100 ]]
 TEXT
-echo '/here/test/integration/test_guard.cpp:7: Failure' >"$folder/output"
+echo '/here/test/integration/test_roles.cpp:7: Failure' >"$folder/output"
 printf '%s\n' 3:integration_guard 9:python_aio >"$folder/failed"
 echo 100 >"$folder/alone"
 run 0 none --no-install

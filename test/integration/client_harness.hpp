@@ -120,7 +120,7 @@ inline redlock_config_t* configure(const Settings& settings) {
     must(redlock_config_set_str(cfg, "tls.ca_file", (std::string(folder) + "/ca.pem").c_str()), "tls.ca_file");
   }
   must(redlock_config_set_str(cfg, "client_name", settings.name.c_str()), "client_name");
-  // Its masters come and go, and most tests are not about that; test_guard.cpp asks for strict.
+  // Its masters come and go, and most tests are not about that; guard_site.hpp asks for strict.
   must(redlock_config_set_str(cfg, "guard", "off"), "guard");
   // Patient with a loaded machine, quick to connect again.
   for (const auto& [key, value] : std::vector<std::pair<std::string, uint32_t>>{{"timing.suspect_close_ms", 10'000},

@@ -3,7 +3,8 @@
 // The guard against real replicas. A master's data are replaced by a copy that contains the guard's own record: its
 // replica was promoted meanwhile, it takes over the replica's data, and is promoted again. The record fits, the process
 // is the same, and keys are missing. Idle clients, connections with tracking and without, full and partial
-// resynchronization, seals that are under way; and what a backup, which reads like a replica, costs.
+// resynchronization, seals that are under way; and what a backup, which reads like a replica, costs. Then what an
+// operator says of masters that restarted.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -249,6 +250,40 @@ TEST(Backup, IsAReplicaToo) {
   site.loop.run_for(1'000);
   EXPECT_EQ(client.master_events().size(), told);
   EXPECT_TRUE(client.acquire("door", site.longest()).has(REDLOCK_EV_ACQUIRED));
+}
+
+// Nothing may be held anywhere, the operator has said. That is no word about a master which is reached only later.
+TEST(Commission, IsNoWordAboutAMasterThatIsReachedLater) {
+  Site site(3, 20'000);
+  site[2].kill_hard();
+  Settings s = site.settings();
+  s.numbers.push_back({"timing.connect_timeout_ms", 250});
+  Client client(site.loop, s);
+  client.wait_up(2);
+  site.loop.run_for(550);
+  site[2].restart();
+  wait_guarded(site.loop, client, 2, REDLOCK_E_UNWATCHED);
+  EXPECT_GT(client.master(2).guard_ms, 15'000);
+  EXPECT_EQ(redlock_commission_master(client.get(), 3), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_commission_master(client.get(), 2), 0);
+  client.wait_up(3);
+}
+
+// One gateway holds a lock and stands still when the masters lose their power. Another one is started with the same
+// statement, which is false now, and both have the lock. So one person says it, once. Without it the guard helps.
+TEST(Commission, OfTwoGatewaysMakesTwoHolders) {
+  Site site(3, 20'000);
+  UpClient a(site.loop, site.settings());
+  Lock& first = a.acquire("bus", site.longest());
+  for (const auto& master : site.masters) master->kill_hard();
+  for (const auto& master : site.masters) master->restart();
+  Loop other;
+  Client careful(other, site.settings(false));
+  wait_guarded(other, careful, 0, REDLOCK_E_UNWATCHED);
+  UpClient b(other, site.settings());
+  Lock& second = b.acquire("bus", site.longest());
+  EXPECT_EQ(redlock_check(a.get(), first.handle, 0), 0);
+  EXPECT_EQ(redlock_check(b.get(), second.handle, 0), 0);
 }
 
 }  // namespace

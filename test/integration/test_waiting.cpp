@@ -6,7 +6,6 @@
 
 #include "client_harness.hpp"
 #include "support/redis_server.hpp"
-#include "support/server_kind.hpp"
 
 namespace redlock::test {
 namespace {
@@ -69,40 +68,6 @@ TEST(Waiting, ServerThatClosesIdleConnections) {
   EXPECT_EQ(stats.find("cmdstat_pttl:calls=1,"), std::string::npos) << "it looks again on each connection";
   master.connect().command({"DEL", "bus"});
   EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_ACQUIRED); }));
-}
-
-void expect_the_timer_alone(Loop& loop, RedisServer& master, Client& waiter) {
-  EXPECT_EQ(waiter.master(0).tracked, 0u);
-  UpClient holder(loop, Settings{{master.url()}, "holder", {}, {}});
-  Lock& held = holder.acquire("bus", forever());
-  redlock_acquire_opts_t opts = forever();
-  opts.retry_delay_ms = 20;
-  Lock& waits = waiter.start("bus", opts);
-  EXPECT_TRUE(loop.run_until([&] { return waiter.status().rounds >= 5; })) << "it asks again and again";
-  EXPECT_EQ(master.calls("pttl"), 0u) << "and looks at nothing";
-  EXPECT_FALSE(waits.decided());
-  holder.release(held);
-  EXPECT_TRUE(loop.run_until([&] { return waits.decided(); }));
-  EXPECT_TRUE(waits.has(REDLOCK_EV_ACQUIRED));
-}
-
-// A server that refuses HELLO leaves RESP2, where nobody is told of anything: the plain timer alone. (An ACL does not
-// refuse it: Redis 7 asks none for the commands that need no authentication.)
-TEST(Waiting, WhereHelloIsRefused) {
-  Loop loop;
-  RedisServer master({{"--rename-command", "HELLO", "NO-HELLO"}, "", false});
-  UpClient waiter(loop, {master.url()});
-  EXPECT_EQ(waiter.master(0).resp3, 0u);
-  expect_the_timer_alone(loop, master, waiter);
-}
-
-// A user who may not ask for tracking: the same.
-TEST(Waiting, WhereNothingIsTold) {
-  Loop loop;
-  RedisServer master;
-  set_user(master, "gateway", {"on", ">secret", "~*", "+@all", "-client|tracking"});
-  UpClient waiter(loop, {"redis://gateway:secret@127.0.0.1:" + std::to_string(master.port())});
-  expect_the_timer_alone(loop, master, waiter);
 }
 
 }  // namespace

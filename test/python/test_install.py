@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The module where it is installed: by CMake, by pip in a virtual environment, and where the library is missing."""
+"""The module where it is installed: by CMake, by pip in a virtual environment, and where the library is missing. Its
+syntax, for Python 3.9, and its types, for the oldest version from 3.9 on that mypy knows. The types need mypy (Debian:
+mypy), and are left out without."""
+import ast
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +15,25 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LIBRARY = os.environ.get("LIBREDLOCK", "libredlock.so.0")
 TOO_OLD = "unsigned redlock_version(void) { return 1 << 8; }"
-FILES = {path.name for path in (SOURCE / "src/python/libredlock").iterdir() if path.suffix == ".py"} | {"py.typed"}
+PACKAGE = SOURCE / "src/python/libredlock"
+FILES = {path.name for path in PACKAGE.iterdir() if path.suffix == ".py"} | {"py.typed"}
+PROGRAM = """
+import libredlock
+
+with libredlock.Client("bus.json", client_name="gw-7") as client:
+    with client.lock("plant1/rs485-a", wait=5.0) as lock:
+        lock.check(0.3)
+        reveal_type(lock)
+    other = client.try_lock(b"a")
+    if other is not None:
+        reveal_type(other.validity)
+
+async def main() -> None:
+    async with libredlock.aio.Client(masters=["redis://127.0.0.1"]) as client:
+        async with client.lock("a", on_waiting=print) as lock:
+            reveal_type(lock)
+            await lock.extend(3.0)
+"""
 
 
 class Install(unittest.TestCase):
@@ -77,12 +99,39 @@ class Install(unittest.TestCase):
         if shutil.which("cc") is None:
             self.skipTest("no C compiler")
         header = (SOURCE / "src/python/libredlock/_layout.py").read_text(encoding="utf-8")
-        import re
         names = set(re.findall(r'"(redlock_\w+)": \(', header)) - {"redlock_version"}
         (self.folder / "old.c").write_text(TOO_OLD + "".join(f" void {name}(void) {{}}" for name in names))
         self.must("cc", "-shared", "-fPIC", "-o", "old.so", "old.c")
         self.assertRegex(self.refused(self.folder / "old.so"),
                          "^ImportError: .*old.so is 0.1.0: this module needs libredlock 0.3.0")
+
+
+class Types(unittest.TestCase):
+    def test_syntax(self):
+        for path in PACKAGE.glob("*.py"):
+            ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
+
+    def mypy(self, *arguments):
+        if shutil.which("mypy") is None:
+            self.skipTest("mypy is not here")
+        with tempfile.TemporaryDirectory() as folder:
+            def run(version):
+                return subprocess.run(["mypy", "--strict", "--python-version", version, "--cache-dir", folder,
+                                       *arguments], capture_output=True, text=True,
+                                      env={"MYPYPATH": str(PACKAGE.parent), "PATH": "/usr/bin"})
+            done = run("3.9")
+            oldest = re.search(r"Python 3\.9 is not supported \(must be (3\.\d+) or higher\)", done.stderr)
+            return run(oldest[1]) if oldest else done
+
+    def test_the_module(self):
+        done = self.mypy(PACKAGE)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+
+    def test_a_program(self):
+        done = self.mypy("-c", PROGRAM)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for kind in ("libredlock._sync.Lock", "builtins.float", "libredlock.aio.Lock"):
+            self.assertIn(f'Revealed type is "{kind}"', done.stdout)
 
 
 if __name__ == "__main__":

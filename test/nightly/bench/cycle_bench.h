@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the parts of cycle_bench share. cycle_bench.c makes the client and counts cycles; the others are the ways to run
- * one: cycle_loop.c on a libuv loop, cycle_polled.c behind a descriptor. cycle_contend.c is several processes and one
- * resource. */
+ * one: cycle_loop.c on a libuv loop, also several processes and one resource, cycle_polled.c behind a descriptor. */
 #ifndef REDLOCK_BENCH_CYCLE_BENCH_H
 #define REDLOCK_BENCH_CYCLE_BENCH_H
 #include "cycle.h"
@@ -33,6 +32,5 @@ double answered(void); /* requests that the masters have answered */
 uint32_t patience_ms(void); /* with which it waits for masters, when it begins and when it ends */
 
 void contend(void); /* on_loop only */
-struct uv_loop_s *loop_of_on_loop(void);
 
 #endif

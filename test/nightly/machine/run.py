@@ -389,7 +389,7 @@ CASES_OF_ARM = ("randomness", "wall_clock", "held", "stopped", "power")
 
 
 def guest_program(build):
-    return str(build / "test/nightly/machine/machine_guest")
+    return str(build / "test/nightly/machine_guest")
 
 
 class Site:
