@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "hostile_site.hpp"
-#include "support/tls_peer.hpp"
+#include "support/tls_sealer.hpp"
 #include "thread_harness.hpp"
 
 namespace redlock::test {

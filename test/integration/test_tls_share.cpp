@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 
 #include "hostile_site.hpp"
-#include "support/tls_peer.hpp"
+#include "support/tls_sealer.hpp"
 #include "thread_harness.hpp"
 
 namespace redlock::test {
