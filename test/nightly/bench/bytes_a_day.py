@@ -104,7 +104,8 @@ def main():
             Client.tls = "+" in run(f"{BUILD}/redlock version", env=ENVIRONMENT)
             if Client.tls:
                 run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-                    f"-subj /CN=master -addext subjectAltName=DNS:master -keyout {folder}/key.pem -out {folder}/cert.pem")
+                    "-subj /CN=master -addext subjectAltName=DNS:master "
+                    f"-keyout {folder}/key.pem -out {folder}/cert.pem")
             for m in range(5):
                 line = (f"ip netns exec {NAME} redis-server --port {6401 + m} --bind 0.0.0.0 --protected-mode no "
                         f"--dir {folder}").split() + ["--save", ""]
