@@ -42,6 +42,7 @@ uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {
   c.names.assign(names_ + size_t{index} * rules_.resource_bytes, names);
   c.place = {};
   c.used = true;
+  ++used_;
   c.ended = false;
   c.repeats = 0;
   c.slot = slot;
@@ -238,6 +239,7 @@ void Claims::settle(uint16_t index) {
   REDLOCK_ASSERT(c.ended);
   if (!c.used || c.place.queued || !unsettled(c).empty()) return;
   c.used = false;
+  --used_;
   c.place.next = free_;
   free_ = index;
   --debts_;
@@ -258,6 +260,7 @@ void Claims::check() const {
     for (MasterIndex m : unsettled(c)) ++about[m];
     for (MasterIndex m : c.owed) ++owed[m];
   }
+  REDLOCK_ASSERT(used == used_);
   REDLOCK_ASSERT(debts == debts_);
   REDLOCK_ASSERT(owed_in_all == owed_in_all_);
   REDLOCK_ASSERT((used == capacity_) == full());

@@ -93,6 +93,7 @@ class Claims {
   const Claim& operator[](uint16_t index) const { return table_[index]; }
   unsigned capacity() const { return capacity_; }
   bool full() const { return free_ == no_claim; }
+  bool in_use() const { return used_ != 0; }
 
   // The share of one master: what is left of the table beside the locks, for each of as many masters as may fail.
   static unsigned share_of(unsigned debts, unsigned minority);
@@ -266,6 +267,7 @@ class Claims {
   uint16_t capacity_ = 0;
   uint16_t free_ = no_claim;
   uint16_t share_ = 0;
+  uint16_t used_ = 0;
   uint16_t debts_ = 0;
   uint16_t unsettled_[REDLOCK_MASTERS_MAX] = {};  // claims that have something unanswered or owed, for each master
   uint16_t owed_[REDLOCK_MASTERS_MAX] = {};

@@ -98,7 +98,9 @@ void Client::closed(MasterIndex m, int reason, const Instant& now) {
 void Client::turn(const Instant& now) {
   on_time(now);
   again_ = false;
-  post_.awake = table_.in_use();
+  post_.awake = post_.claims.in_use() || !starts_.empty() ? Awake::holds
+                : table_.in_use()                         ? Awake::waits
+                                                          : Awake::no;
   if (post_.for_port || (notices_.cause != REDLOCK_CAUSE_HELD && !starts_.empty())) judge_waits(now);
   const Post::Paid paid = post_.pay_debts(now);
   if (paid.queued) soon(now + settings_.node_timeout);

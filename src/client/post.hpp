@@ -24,7 +24,7 @@ class Post {
   bool for_port = true;  // a session may have a wish or an untold change
   bool news = false;     // a session may have news
   bool asked = false;    // a round has begun
-  bool awake = false;    // a lock is held or wanted
+  Awake awake = Awake::no;
   Instant begins_until = Instant::from_ns(INT64_MIN);  // until then a master that lacks our record may be given one
 
   explicit Post(const CommonSettings& settings) : settings_(settings) {}

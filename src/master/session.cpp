@@ -74,6 +74,7 @@ void Session::closed(const Instant& now, int reason, uint32_t random) {
   rx_head_ = rx_size_ = 0;
   record_.closed();
   listener_ = nullptr;
+  watched_ = false;
   guard_told_ = static_cast<int16_t>(guard().reason());
   wish_ = Wish::none;
   int64_t ceiling = int64_t{settings_.reconnect_min_ms} << (failures_ < 16 ? failures_ : 16);
@@ -133,6 +134,7 @@ void Session::look(uint16_t who, uint32_t number, const Command& command, bool h
   REDLOCK_ASSERT(room(command, Command::look_requests));
   out_.tx.take(command.head());
   if (command.script() != nullptr) out_.append_script(command);
+  watched_ = true;
   if (!holder) out_.fifo.push({now, 0, 0, Request::look_caching, true});
   out_.fifo.push({now, number, who, static_cast<uint8_t>(holder ? Request::holder : Request::look), true});
   check();

@@ -42,6 +42,9 @@ struct Reply {
   Bytes key;        // key_changed: with its prefix; good until the next call of the session, as holder_read's
 };
 
+// What a client does: some master may have a value of it, it waits for others, or nothing.
+enum class Awake : uint8_t { no, waits, holds };
+
 // Hears the reply to a question, item by item.
 struct Listener {
   void (*hear)(Listener& self, const resp::Item& item);
@@ -67,7 +70,7 @@ class Session {
     bool* for_port;          // set when a wish or a change is there to be seen
     bool* news;              // set when there is something for take_news()
     const Instant* begins_until;  // until then a master that lacks our record may be given one
-    const bool* awake;       // is a lock held or wanted?
+    const Awake* awake;
   };
 
   Session(const CommonSettings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory);
@@ -242,10 +245,12 @@ class Session {
   bool handle_look(const Request& request, const resp::Item& item, Reply& out);
   bool handle_claim(const Request& request, const resp::Item& item, const Instant& now, Reply& out);
   void answered(const Instant& now);
-  // How long the master is asked nothing. A link that breaks while a lock is held or wanted is to be noticed soon.
+  // How long the master is asked nothing. A link that breaks while a lock is held, or while a waiter hopes to be told of
+  // a change, is to be noticed soon.
   Duration silence() const {
-    constexpr Duration awake = Duration::ms(5'000);
-    return *awake_ && awake < settings_.ping_interval ? awake : settings_.ping_interval;
+    constexpr Duration soon = Duration::ms(5'000);
+    const bool matters = *awake_ == Awake::holds || (*awake_ == Awake::waits && watched_);
+    return matters && soon < settings_.ping_interval ? soon : settings_.ping_interval;
   }
   void come_up(const Instant& now);
   void compact();
@@ -258,6 +263,7 @@ class Session {
   bool untold_ = true;
   bool tried_ = false;       // a first attempt has come to an end
   bool quiet_ = false;
+  bool watched_ = false;     // a waiter has looked at a key on this connection
   uint8_t known_scripts_ = 0;  // script_bits() of each op whose script's text was sent or waits to be sent
   uint8_t failures_ = 0;     // attempts since it was last up
   Tracking tracking_;
@@ -270,7 +276,7 @@ class Session {
   size_t rx_head_ = 0;
   size_t rx_size_ = 0;
   bool* const for_port_;
-  const bool* const awake_;
+  const Awake* const awake_;
   Listener* listener_ = nullptr;  // of the question that has no whole reply yet
   uint32_t connects_ = 0;
   Instant retry_at_;         // down: when to try again
@@ -306,7 +312,9 @@ inline void Session::check() const {
 inline void Session::pop_request(bool own, const Instant& now) {
   ++replies_;
   out_.fifo.pop(own);
-  if (out_.fifo.empty()) ping_at_ = now + silence();
+  if (!out_.fifo.empty()) return;
+  watched_ = watched_ && *awake_ != Awake::no;
+  ping_at_ = now + silence();
 }
 
 // What a healthy master answers to nearly every request, seen whole: +OK or :1. The reader and handle() take six times

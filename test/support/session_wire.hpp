@@ -75,7 +75,7 @@ struct SessionWire {
   bool called = false;    // by the session
   bool has_news = false;  // for take_news()
   Instant begins = Instant::never();
-  bool awake = true;
+  Awake awake = Awake::holds;
 };
 
 }  // namespace redlock::test
