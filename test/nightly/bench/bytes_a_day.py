@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """What a gateway's line carries while nothing happens: bytes_a_day.py BUILD [SECONDS]
 
-An idle client, a holder (ttl 10 s) and a job (`redlock run` in a new process) have a network namespace each, and a veth
-pair to the namespace of five redis-servers. Its counters give the bytes of IP in both directions, scaled to a day.
-Needs root and the programs ip and redis-server; with a BUILD that knows TLS, also openssl, and its rows are over TLS.
-BUILD is a folder with libredlock.so and redlock.
+An idle client, a holder (ttl 10 s), a client that waits for its lock, and a job (`redlock run` in a new process) have a
+network namespace each, and a veth pair to the namespace of five redis-servers. Its counters give the bytes of IP in
+both directions, scaled to a day. Needs root and the programs ip and redis-server; with a BUILD that knows TLS, also
+openssl, and its rows are over TLS. BUILD is a folder with libredlock.so and redlock.
 """
 import json
 import os
@@ -36,7 +36,7 @@ class Client:
     count = 0
     tls = False
 
-    def __init__(self, folder, what, masters, **timing):
+    def __init__(self, folder, what, masters, behind=None, **timing):
         Client.count += 1
         self.what, self.masters, self.name = what, masters, f"{NAME}c{Client.count}"
         outside, near, far = f"r{os.getpid()}v{Client.count}", f"10.77.{Client.count}.2", f"10.77.{Client.count}.1"
@@ -50,9 +50,13 @@ class Client:
         scheme, port = ("rediss", 7401) if Client.tls else ("redis", 6401)
         tls = {"tls": {"ca_file": f"{folder}/cert.pem", "server_name": "master"}} if Client.tls else {}
         with open(self.config, "w", encoding="utf-8") as file:
-            json.dump(tls | {"client_name": f"gw-{Client.count}", "key_prefix": f"c{Client.count}", "timing": timing,
-                       "defaults": {"ttl_ms": min(10_000, timing.get("max_ttl_ms", 10_000))},
-                       "masters": [f"{scheme}://{far}:{port + m}" for m in range(masters)]}, file)
+            self.prefix = behind.prefix if behind else f"c{Client.count}"
+            json.dump(tls | {"client_name": f"gw-{Client.count}", "key_prefix": self.prefix, "timing": timing,
+                             "defaults": {"ttl_ms": min(10_000, timing.get("max_ttl_ms", 10_000))},
+                             "masters": [{"name": f"m{m}", "url": f"{scheme}://{far}:{port + m}"}
+                                         for m in range(masters)]}, file)
+        if behind:
+            return
         assert self.inside("redlock", "commission", "-C", self.config, "--yes").wait() == 0, "no commission"
 
     def inside(self, program, *words):
@@ -71,11 +75,14 @@ def measure(folder):
     clients = [Client(folder, what, masters, **timing) for what, masters, timing in (
         ("idle", 5, {}), ("idle", 3, {}), ("idle, max_ttl_ms 3000", 5, {"max_ttl_ms": 3_000}),
         ("idle, max_ttl_ms 300000, ping_interval_ms 60000", 3, {"max_ttl_ms": 300_000, "ping_interval_ms": 60_000}),
-        ("one lock held", 5, {}), ("one lock held", 3, {}))]
+        ("one lock held", 3, {}), ("one lock held", 5, {}))]
     programs = [client.inside(sys.executable, "-c", IDLE, client.config, str(SECONDS + 60))
                 if client.what.startswith("idle") else
                 client.inside("redlock", "run", "-C", client.config, "bus", "--", "sleep", str(SECONDS + 60))
                 for client in clients]
+    time.sleep(2)
+    clients.append(Client(folder, "waits behind that lock", 5, clients[-1]))
+    programs.append(clients[-1].inside("redlock", "run", "-C", clients[-1].config, "bus", "--", "true"))
     time.sleep(5)
     began, before = time.monotonic(), [client.carried() for client in clients]
     time.sleep(SECONDS)
