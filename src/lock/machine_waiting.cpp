@@ -239,10 +239,7 @@ void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now)
   const bool found = ttl != ttl_gone && ttl != ttl_unknown;
   if (found && lock.wait.last_cause == 0) lock.wait.last_cause = REDLOCK_E_LOCKED;
   lock.forecast.looked(m, ttl, now, poll_at(lock, now));
-  if (found && lock.wait.stance == Stance::stands_by) {
-    lock.wait.net_at = now + Duration::ms(rules_.sleep_max_ms);
-    if (!lock.forecast.asks()) count_pass(lock.wait);
-  }
+  if (found && lock.wait.stance == Stance::stands_by) lock.wait.net_at = now + Duration::ms(rules_.sleep_max_ms);
   // The last answer decides about a learned nap, also where it brings the quorum no nearer.
   if (lock.wait.nap > Duration() && !lock.wait.tired && !lock.forecast.asks()) lock.wait.planned_for = Instant();
   plan_round(lock, true, now);
@@ -251,8 +248,11 @@ void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now)
 // News without end is not looked at without end.
 void Machine::changed(Lock& lock, MasterIndex m, const Instant& now) {
   Waiting& wait = lock.wait;
-  const bool seldom = share(wait, now) >= plain_pause(lock);
-  lock.forecast.changed(m, wait.stance == Stance::stands_by && seldom && !hurries(lock), now);
+  const Duration pause = plain_pause(lock);
+  const bool seldom = share(wait, now).ns() > pause.ns() * often_pauses;
+  const bool again = wait.stance == Stance::stands_by && seldom && !hurries(lock);
+  if (again && now + Duration::ms(rules_.sleep_max_ms) < wait.net_at + pause) count_pass(wait);  // it has just looked
+  lock.forecast.changed(m, again, now);
   plan_round(lock, false, now);
 }
 
@@ -310,7 +310,7 @@ void Machine::plan_race(Lock& lock, bool looked, const Instant& now) {
   Waiting& wait = lock.wait;
   const Duration two_rounds = window(lock, 1, 1);
   const bool first = looked && wait.stance != Stance::stands_by;  // all who stand by look at the same instant
-  const Duration pause = lot(first ? two_rounds : window(lock, window_max, 1u + wait.passed));
+  const Duration pause = lot(first ? two_rounds : window(lock, window_max, 1u + looked + wait.passed));
   const bool hurrying = hurries(lock);
   wait.unsure = !hurrying && !first && pause.ns() > two_rounds.ns() / 2;
   lock.wake_at = later(now, wait.not_before);
