@@ -242,6 +242,7 @@ void Process::on_timer() {
 
 void Process::event(const Client::Event& event) {
   check_jump();
+  tell_proof(last_turn_);  // RELEASED comes before the first byte of what else this turn has queued
   in_callback_ = true;
   if (event.callback != nullptr) event.callback(nullptr, &event.event, event.user);
   world_.story().mark(static_cast<uint64_t>(event.event.type) << 32 | static_cast<uint32_t>(event.event.err),
