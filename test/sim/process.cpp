@@ -242,7 +242,6 @@ void Process::on_timer() {
 
 void Process::event(const Client::Event& event) {
   check_jump();
-  tell_proof(last_turn_);  // RELEASED comes before the first byte of what else this turn has queued
   in_callback_ = true;
   if (event.callback != nullptr) event.callback(nullptr, &event.event, event.user);
   world_.story().mark(static_cast<uint64_t>(event.event.type) << 32 | static_cast<uint32_t>(event.event.err),
@@ -279,7 +278,11 @@ Reading Process::clock_reading() {
     learn_ahead();
   }
   loop_began_ = earlier(loop_began_, reading.now);
-  if (stepping()) last_turn_ = reading.now;
+  if (stepping()) {
+    // RELEASED, or a jump, may end a round before its first byte leaves.
+    if (ProofRun* const proof = world_.proof_run()) proof->meet(*this, index_);
+    last_turn_ = reading.now;
+  }
   return reading;
 }
 

@@ -74,20 +74,30 @@ ProofRun::Attempt* ProofRun::find(std::string_view value) {
   return found != attempts_.end() ? &found->second : nullptr;
 }
 
-void ProofRun::look(const Process& process, unsigned client, Instant now, Ns t) {
+// The attempt of the lock in this slot; nullptr: it has none.
+ProofRun::Attempt* ProofRun::meet(const Process& process, unsigned client, uint16_t slot) {
   const Client& of = process.client();
-  for (uint16_t slot = 0; slot < of.settings().locks; ++slot) {
-    const Lock& lock = of.lock(slot);
-    const bool has_round = lock.state == State::acquiring || lock.state == State::held;
-    if (!has_round || lock.claim == no_slot) continue;
-    Attempt*& known = known_[client][slot];
-    const Claim& claim = of.claims()[lock.claim];
-    if (known == nullptr || known->number != lock.generation || known->rounds != lock.rounds) {
-      known = &attempts_[hex_of(claim)];
-      begin(*known, client, claim, lock);
-      open_.push_back(known);
-    }
-    learn(*known, process, lock, now.ns(), t);
+  const Lock& lock = of.lock(slot);
+  const bool has_round = lock.state == State::acquiring || lock.state == State::held;
+  if (!has_round || lock.claim == no_slot) return nullptr;
+  Attempt*& known = known_[client][slot];
+  const Claim& claim = of.claims()[lock.claim];
+  if (known == nullptr || known->number != lock.generation || known->rounds != lock.rounds) {
+    known = &attempts_[hex_of(claim)];
+    begin(*known, client, claim, lock);
+    open_.push_back(known);
+  }
+  return known;
+}
+
+void ProofRun::meet(const Process& process, unsigned client) {
+  for (uint16_t slot = 0; slot < process.client().settings().locks; ++slot) meet(process, client, slot);
+}
+
+void ProofRun::look(const Process& process, unsigned client, Instant now, Ns t) {
+  for (uint16_t slot = 0; slot < process.client().settings().locks; ++slot) {
+    Attempt* const known = meet(process, client, slot);
+    if (known != nullptr) learn(*known, process, process.client().lock(slot), now.ns(), t);
   }
   find_ended(process, client, now.ns(), t);
 }

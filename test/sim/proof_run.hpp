@@ -98,6 +98,7 @@ class ProofRun {
   // nothing that nobody promises.
   static bool speaks_of(const Plan& plan);
 
+  void meet(const Process& process, unsigned client);  // attempts that may end before anything of them leaves
   void look(const Process& process, unsigned client, Instant now, Ns t);  // at its table of locks
   void executed(const Connection& c, test::Request args, const test::Reply& reply, Ns t);
   void visited(unsigned master, Ns t);  // by a machine that is not simulated: it has read the state, too
@@ -151,6 +152,7 @@ class ProofRun {
   bool is_judged(unsigned master) const;
   Attempt* find(std::string_view value);
 
+  Attempt* meet(const Process& process, unsigned client, uint16_t slot);
   void begin(Attempt& a, unsigned client, const Claim& claim, const Lock& lock);
   void learn(Attempt& a, const Process& process, const Lock& lock, Ns now, Ns t);
   bool excused(const Attempt& a, const Attempt& b) const;
