@@ -90,6 +90,15 @@ TEST(BrokenPipeDeathTest, RaisesNoSignal) {
   EXPECT_EXIT(ends(write_to_a_dead_unix_socket), ::testing::ExitedWithCode(0), "");
 }
 
+// Nothing is asked, and no ping is due: the end of the connection itself is told.
+TEST(Killed, IsToldAtOnce) {
+  Loop loop;
+  RedisServer master;
+  UpClient client(loop, Settings{{master.url()}, "test", {{"timing.ping_interval_ms", 60'000}}, {}});
+  master.kill_hard();
+  EXPECT_TRUE(loop.run_until([&] { return client.status().masters_up == 0; }));
+}
+
 TEST(Garbage, PeerThatHangsUpAtOnce) {
   for (const TcpPeer::Then how : {TcpPeer::Then::close, TcpPeer::Then::reset, TcpPeer::Then::end_reset}) {
     Loop loop;

@@ -100,6 +100,10 @@ TEST_F(AConfig, AllFieldsBySetterAndByJson) {
   EXPECT_EQ(set(cfg, "tls.pin", pin_of('1') + "," + pin_of('a')), 0) << error(cfg);
   const std::string all = "ca.pem|/c.pem|/k.pem|locks.example|1.3|17,170,";
   EXPECT_EQ(tls_of(cfg), all);
+  char told[200];
+  redlock::TextWriter out(told, sizeof told);
+  for (const redlock::TlsKey& key : redlock::tls_keys) EXPECT_TRUE(write_tls(out.raw("|"), key, cfg->values.tls));
+  EXPECT_STREQ(told, "|ca.pem|/c.pem|/k.pem|locks.example|1.3|sha256:11111111...,sha256:aaaaaaaa...");
   const std::string section = R"("tls":{"ca_file":"ca.pem","cert_file":"/c.pem","key_file":"/k.pem",)"
                               R"("server_name":"locks.example","min_version":"1.3","pin":[")" +
                               pin_of('1') + "\",\"" + pin_of('A') + "\"]}";

@@ -5,11 +5,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <fstream>
+#include <string>
 
 #include "config/tls.hpp"
 #include "port/tls/file.hpp"
 #include "support/tls_peer.hpp"
+
+// In place of the C library's, whose work it does.
+static std::string wiped;
+extern "C" void explicit_bzero(void* at, size_t size) noexcept {
+  wiped.append(static_cast<char*>(at), size);
+  memset(at, 0, size);
+}
 
 namespace redlock::test {
 namespace {
@@ -122,6 +131,12 @@ TEST_F(TlsFiles, AKeyThatIsNone) {
     EXPECT_EQ(with.init(wishes.settings()), REDLOCK_E_TLS_FILE) << text;
     EXPECT_EQ(with.file_error(), (TlsFile{Name::key_file, fault})) << text;
   }
+}
+
+TEST_F(TlsFiles, AKeyIsWipedWhenItWasRead) {
+  wiped.clear();
+  EXPECT_EQ(init(), 0);
+  EXPECT_NE(wiped.find(gateway.key_pem()), std::string::npos);
 }
 
 TEST_F(TlsFiles, AKeyThatOthersMayRead) {
