@@ -47,6 +47,37 @@ TEST(Trust, ACertificateOfAnotherAuthority) {
   expect_refused(site, site.settings({{"tls.ca_file", other}}), REDLOCK_E_TLS_AUTHORITY);
 }
 
+// "2026-11-20 09:30 UTC"
+std::string as_text(int64_t utc_s) {
+  const time_t at = static_cast<time_t>(utc_s);
+  char text[40];
+  return std::string(text, strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", gmtime(&at)));
+}
+
+// The log, and the event of an acquire, say `text`.
+void expect_told(TlsSite& site, const std::string& text) {
+  Loop loop;
+  Client client(loop, site.settings());
+  EXPECT_TRUE(loop.run_until([&] { return client.log_mentions(text); })) << text;
+  std::string said;
+  Lock& lock = client.start("bus", options(3'000));
+  lock.on_event = [&](const redlock_event_t& event) {
+    char sentence[REDLOCK_TEXT_MAX + 1];
+    redlock_describe(&event, sentence, sizeof sentence);
+    said = sentence;
+  };
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_FAILED); }));
+  EXPECT_NE(said.find(text), std::string::npos) << said;
+}
+
+TEST(Trust, ACertificateOutOfItsDates) {
+  const int64_t now = time(nullptr);
+  TlsSite expired(1, "no", {.names = {"IP:127.0.0.1"}, .from_s = -7'200, .until_s = -3'600, .now_s = now});
+  expect_told(expired, "a certificate of its chain has expired (the master's own ended " + as_text(now - 3'600) + ")");
+  TlsSite early(1, "no", {.names = {"IP:127.0.0.1"}, .from_s = 3'600, .until_s = 7'200, .now_s = now});
+  expect_told(early, "is this machine's clock set? (the master's own begins " + as_text(now + 3'600) + ")");
+}
+
 TEST(Trust, ACertificateOfTheClient) {
   TlsSite site(1, "yes");
   const std::string ca = site.folder.path("ca.pem");
