@@ -54,7 +54,10 @@ int SiteClients::settings_of(const redlock_config_s& config, Settings& out) {
   return 0;
 }
 
+// A change of masters counts what stood on one connection all the time: no server may end it for its silence.
 void SiteClients::lock_nothing(Settings& out) {
+  constexpr Duration silence = Duration::ms(5'000);
+  if (silence < out.ping_interval) out.ping_interval = silence;
   out.guard = GuardMode::off;
   out.locks = 1;
   out.in_flight = REDLOCK_IN_FLIGHT_MIN;

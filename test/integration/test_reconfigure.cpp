@@ -69,6 +69,16 @@ struct Early {
   Lock* lock = &client.start("bus", held(REDLOCK_WAIT_FOREVER));
 };
 
+// Servers that end silent connections hear of the call while it waits.
+TEST(Reconfigure, NoConnectionIsSilentForLong) {
+  Cluster servers(2);
+  Settings before = of(servers, {0}), after = of(servers, {1});
+  for (Settings* s : {&before, &after}) s->numbers.emplace_back("timing.max_ttl_ms", 24'000);  // it waits for 8 s
+  for (unsigned i = 0; i < 2; ++i) servers[i].command({"CONFIG", "SET", "timeout", "6"});
+  Report report;
+  EXPECT_EQ(reconfigure(before, after, report), 0);
+}
+
 // 3 masters become 5. A gateway of the old set holds the bus and renews all the time; it loses it, gets nothing any
 // more, and nobody of the new set holds it before that.
 TEST(Reconfigure, ThreeBecomeFiveUnderARunningClient) {
