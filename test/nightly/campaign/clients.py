@@ -24,7 +24,8 @@ def write_config(plant, name, user, masters, max_ttl_ms, pinned=False):
         "client_name": name[:16], "username": user, "password": "any",
         "masters": [{"url": m.url, "name": m.name} for m in masters],
         "defaults": {"ttl_ms": max_ttl_ms, "wait_ms": 3000},
-        "timing": {"max_ttl_ms": max_ttl_ms, "node_timeout_ms": 500, "reconnect_max_ms": 1000}}
+        "timing": {"max_ttl_ms": max_ttl_ms, "node_timeout_ms": 500, "reconnect_max_ms": 1000,
+                   "ping_interval_ms": 5000}}
     if any(m.url.startswith("rediss:") for m in masters):
         authority = {"ca_file": str(plant.tls / "ca.pem"), "server_name": "master.test"}
         config["tls"] = {"pin": pin_of(plant.tls / "server.key")} if pinned else authority

@@ -77,7 +77,7 @@ class ServerStorm(Storm):
             back = [self.come_back] * 2 + [self.come_back_between_looks] * 2 * self.site.plant.cables
             return [self.kill, self.freeze, self.cut_clients] + back + [self.rest] * 3
         if not self.site.moves:
-            some += [self.wipe, self.wipe, self.flush, self.copy_back, self.restore]
+            some += [self.wipe, self.wipe, self.flush, self.attach, self.copy_back, self.restore]
         if self.site.stale:
             some += [self.old_data, self.fail_over]
         if self.site.clocks:
@@ -229,6 +229,15 @@ class ServerStorm(Storm):
         for master in hit:
             master.ask("FLUSHALL")
         yield 0
+
+    def attach(self):
+        """A replica comes and goes, like redis-cli --rdb: another replication id each time, which nobody is told."""
+        master, copy = self.random.choice(list(self.site.copies.items()))
+        self.tell("attach", master)
+        copy.follow(master)
+        yield 2  # no vote rests on a reading of before: DESIGN.md names the hole that is left
+        copy.lead()
+        yield self.seconds()
 
     def copy_back(self):
         """The master takes over a copy with the guard's record and without the locks, and is a master again."""

@@ -75,6 +75,7 @@ class Site:
 
     def _client(self, gateway, n):
         style = "idle" if n % 3 == 2 else "endless" if n % 4 == 3 else "busy"
+        style += "+nights" if style == "idle" and (n == 5 or len(self.masters) < 4) else ""
         style += ("" if n % 4 == 3 else "+token") + ("+urgent" if n % 2 else "")
         user = "unseen" if n % 3 == 1 else "gateway"  # whom no server tells about keys
         # Each mode is idle somewhere. Where sets come and go, not every client gets a lock.

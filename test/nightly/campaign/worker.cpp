@@ -5,9 +5,10 @@
 //
 //   campaign_worker MODE STYLE SEED CONFIG HISTORY RESOURCE...
 //     MODE    loop, polled, thread or blocking
-//     STYLE   busy: asks again at once; idle: rests for seconds between two locks; endless: holds a lock shortly, and
-//             asks for the next one behind the release. With "+token": half of the locks of an idle one, and all of the
-//             others, have a fencing token. With "+urgent": half of the acquires are urgent
+//     STYLE   busy: asks again at once; idle: rests for seconds between two locks, and with "+nights" for many guard
+//             times; endless: holds a lock shortly, and asks for the next one behind the release. With "+token": half
+//             of the locks of an idle one, and all of the others, have a fencing token. With "+urgent": half of the
+//             acquires are urgent
 //   campaign_worker --act HISTORY N
 //     the command under `redlock run`: acts for a while, and notes each act as a check that said yes
 //
@@ -194,6 +195,7 @@ class Worker {
         history_(history),
         random_(seed),
         idle_(style.rfind("idle", 0) == 0),
+        nights_(style.find("+nights") != std::string::npos),
         endless_(style.rfind("endless", 0) == 0),
         urgent_(style.find("+urgent") != std::string::npos),
         tokens_(style.find("+token") != std::string::npos),
@@ -201,7 +203,7 @@ class Worker {
 
   void live() {
     while (stop == 0) {
-      if (idle_) rest(1'000 + below(5'000));
+      if (idle_) rest(nights_ ? 8'000 + below(12'000) : 1'000 + below(5'000));
       if (stop == 0) take_a_lock();
     }
     client_.close();
@@ -299,7 +301,7 @@ class Worker {
   Client client_;
   History history_;
   std::mt19937 random_;
-  bool idle_, endless_, urgent_, tokens_;
+  bool idle_, nights_, endless_, urgent_, tokens_;
   std::vector<std::string> resources_;
   unsigned n_ = 0;
 };
