@@ -112,9 +112,11 @@ void Record::read_when_due(const Instant& now) {
   send_reading(tracking_.on(), now);
 }
 
-// Where there is no room, the commands behind it do not vote once the last reading has lapsed.
+// Where there is no room, the commands behind it do not vote once the last reading has lapsed. So deletes that leave in
+// the same write must not take the room.
 bool Record::look_ahead(const Instant& now) {
-  if (!guard_.looks_ahead(now) || !has_room()) return false;
+  if (!guard_.looks_ahead(now) || !out_.fifo.has_own_room(3)) return false;
+  if (!out_.tx.fits(reading_max(guard_.settings()), Outgoing::references_max + 1)) return false;
   send_reading(tracking_.on(), now);
   return true;
 }

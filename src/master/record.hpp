@@ -20,13 +20,14 @@ class Record {
  public:
   using Request = Fifo::Request;
 
-  // The most bytes, texts apart, that the guard sends at one time: a write with seven arguments, and a reading. Of the
-  // names only the header is counted (10), since their bytes are not copied.
+  // The most bytes, texts apart, of a reading; and of all that the guard sends at one time: a write with seven
+  // arguments, and a reading. Of the names only the header is counted (10), since their bytes are not copied.
+  static constexpr size_t reading_max(const CommonSettings& s) {
+    return Command::caching().size + script_max + keys_max(s) + 7 + CommonSettings::boot_id_size + 14;
+  }
   static constexpr size_t bytes_max(const CommonSettings& s) {
-    constexpr size_t script = 31, key = 20, id = 7 + Guard::id_size, about = 7 + own_fingerprint_max;
-    const size_t keys = 2 * (key + s.key_prefix.size);
-    const size_t write = script + keys + 2 * about + 3 * id + 7 + Guard::seal_size;
-    return write + 10 + Command::caching().size + script + keys + 7 + CommonSettings::boot_id_size + 14;
+    constexpr size_t id = 7 + Guard::id_size, about = 7 + own_fingerprint_max;
+    return script_max + keys_max(s) + 2 * about + 3 * id + 7 + Guard::seal_size + 10 + reading_max(s);
   }
 
   Record(const CommonSettings& settings, const Tracking& tracking, Outgoing& out, const Instant* begins_until)
@@ -73,6 +74,8 @@ class Record {
   void begin_state(Bytes desc, Bytes q, const Instant& now);
   void write_next(Guard::Next next, int64_t boot_ms, const Instant& now);
   bool has_room() const;
+  static constexpr size_t script_max = 31;
+  static constexpr size_t keys_max(const CommonSettings& s) { return 2 * (20 + s.key_prefix.size); }
   bool handle_recheck(const resp::Item& item, const Request& request, const Instant& now);
   int handle_reading(const resp::Item& item, const Request& request, const Instant& now);
   int end_info(const Instant& now);

@@ -759,6 +759,9 @@ TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
   const size_t by_reference = record_script.size() + reading_script.size();
   ASSERT_GT(said.size(), by_reference);
   EXPECT_LE(said.size() - by_reference, Record::bytes_max(f.settings));
+  const size_t reading = said.find(std::string(Command::caching().data, Command::caching().size));
+  ASSERT_NE(reading, std::string::npos);
+  EXPECT_LE(said.size() - reading - reading_script.size(), Record::reading_max(f.settings));
 }
 
 TEST_F(AnyUnderGuard, nobody_quarantines_another_configuration_or_without_room) {
