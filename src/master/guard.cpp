@@ -66,13 +66,14 @@ bool Guard::identify(const InfoFacts& facts, const Instant& now) {
                                        : facts.evicts    ? REDLOCK_E_MAXMEMORY
                                        : nameless        ? REDLOCK_E_IDENTITY
                                                          : 0);
+  const bool same_as_last = facts.has_run_id && memcmp(last_, facts.run_id, id_part) == 0;
   bool came_back = false;
-  if (!identified_ && facts.has_run_id && memcmp(last_, facts.run_id, id_part) != 0) {
+  if (!identified_ && facts.has_run_id && !same_as_last) {
     came_back = memcmp(left_, facts.run_id, id_part) == 0;
     memcpy(left_, last_, id_part);
   }
   if (facts.has_run_id) memcpy(read_, facts.run_id, id_size);
-  const bool evicted = identified_ && facts.evicted_keys > evicted_keys_;
+  const bool evicted = (identified_ || same_as_last) && facts.evicted_keys > evicted_keys_;
   evicted_keys_ = facts.evicted_keys;
   identified_ = facts.has_run_id;
   if (evicted) distrust(now, REDLOCK_E_EVICTED);

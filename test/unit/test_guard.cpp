@@ -459,6 +459,23 @@ TEST_F(AdmittedGuard, evicted_keys_are_as_good_as_forgotten) {
   EXPECT_EQ(f.guard.watched_at(), at(guard_ms));
 }
 
+// Whoever reads once a minute may not have read them before the connection was lost. A new process has evicted keys of
+// its own alone.
+TEST_F(AdmittedGuard, keys_evicted_before_a_reconnect_are_as_good_as_forgotten) {
+  Fixture g;
+  g.admit();
+  g.facts.evicted_keys = 1;
+  g.facts.run_id[0] = '6';
+  f.facts.evicted_keys = 1;
+  for (Fixture* one : {&f, &g}) {
+    one->guard.connected();
+    one->guard.identify(one->facts, one->now);
+    one->read();
+  }
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_EVICTED);
+  EXPECT_EQ(g.guard.reason(), REDLOCK_E_UNWATCHED);
+}
+
 // One that restarts has a new run id each time. One that comes back has been there while the other one answered.
 TEST_F(AdmittedGuard, two_servers_of_one_name_have_no_vote) {
   f.connect("3333333333333333");
