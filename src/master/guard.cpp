@@ -241,7 +241,8 @@ void Guard::reading_failed(uint32_t number, int error, Instant sent, const Insta
   if (number < counts_from_) return;
   fresh_ = false;
   read_error_ = static_cast<int16_t>(error);
-  read_at_ = later(sent + half(reading_lifetime(settings_.max_ttl_ms)), now);
+  const bool passes = error == REDLOCK_E_SCRIPT_BUSY || error == REDLOCK_E_LOADING;
+  read_at_ = later(sent + (passes ? Duration::ms(500) : half(reading_lifetime(settings_.max_ttl_ms))), now);
   judge();
 }
 
