@@ -121,12 +121,6 @@ void Session::set_state(State state) {
   }
 }
 
-bool Session::take_untold() {
-  const bool untold = untold_;
-  untold_ = false;
-  return untold;
-}
-
 // ---- requests -------------------------------------------------------------------------------------------------
 
 void Session::look(uint16_t who, uint32_t number, const Command& command, bool holder, const Instant& now) {

@@ -205,7 +205,11 @@ class Session {
   Guard::Outlook outlook() const;
   bool guarded() const { return state_ == State::up && wish_ == Wish::none && !guard().admitted(); }
   bool untold() const { return untold_; }  // has the state changed since the last take_untold()?
-  bool take_untold();
+  bool take_untold() {
+    const bool untold = untold_;
+    untold_ = false;
+    return untold;
+  }
   bool tried() const { return tried_; }
   const MasterSettings& master() const { return greeting_.master(); }
   bool resp3() const { return greeting_.resp3(); }
@@ -245,8 +249,8 @@ class Session {
   bool handle_look(const Request& request, const resp::Item& item, Reply& out);
   bool handle_claim(const Request& request, const resp::Item& item, const Instant& now, Reply& out);
   void answered(const Instant& now);
-  // How long the master is asked nothing. A link that breaks while a lock is held, or while a waiter hopes to be told of
-  // a change, is to be noticed soon.
+  // How long the master is asked nothing. A link that breaks while a lock is held, or while a waiter hopes to be told
+  // of a change, is to be noticed soon.
   Duration silence() const {
     constexpr Duration soon = Duration::ms(5'000);
     const bool matters = *awake_ == Awake::holds || (*awake_ == Awake::waits && watched_);
