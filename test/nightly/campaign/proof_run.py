@@ -80,6 +80,7 @@ class Master:
         self._keys = collections.defaultdict(lambda: UNKNOWN)  # None: no such key
         self._lost, self._began, self._process = 0, 0, ""
         self._q = self._seal = None  # not known
+        self._copied = False  # the record is another server's: its seal names that one's line of data
         self._q_since, self._readings = 0, {}  # of connections; (at, whether a seal that fits was found)
         self._scripts = {"SET": self._set, "DEL": self._delete, "PTTL": self._extend, "PEXPIRE": self._stretch}
         self._outer, self._ahead, self._last, self._gap = None, None, 0, None
@@ -139,7 +140,7 @@ class Master:
                 self._lost, self._q, self._seal = at, "", ""
                 self._keys = collections.defaultdict(lambda: None)
             elif name == "ECHO" and words[1] == "follows":
-                self._lost = at
+                self._lost, self._copied = at, True
                 self._forget()
         elif name == "ECHO" and words[1].startswith("snapshot "):
             self._snapshot(at, words[1].split(" "))
@@ -157,6 +158,7 @@ class Master:
         _, process, self._q, self._seal, *keys = ("" if word == "-" else word for word in said)
         if process != self._process:
             self._process, self._lost, self._readings = process, max(self._lost, self._began), {}
+            self._copied = False
         for key, value, left in zip(*[iter(keys)] * 3):
             self._keys[key] = Key(value, at + int(left) * MS) if value else None
         if self._gap is not None:
@@ -262,7 +264,7 @@ class Master:
 
     def _has_fitting_seal(self):
         run_id, _, q = (self._seal or "::").split(":")
-        return self._process.startswith(run_id) and q == self._q != ""
+        return self._process.startswith(run_id) and q == self._q != "" and not self._copied
 
     def _sealed(self, at, seal):
         self.run.steps["a seal is written"] += 1
@@ -270,7 +272,7 @@ class Master:
         self.run.need(at >= since + self.run.guard - off(self.run.guard), "a seal is written", 1,
                       self._tell(at, f"{(at - since) / MS:.3f} ms after {since}"))
         self.run.need(self._q is None or q == self._q, "a seal is written", 3, self._tell(at, f"{q}, not {self._q}"))
-        self._seal = seal
+        self._seal, self._copied = seal, False
         self._readings[self._outer[1]] = (at, True)
 
 

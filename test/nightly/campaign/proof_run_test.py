@@ -197,6 +197,15 @@ class Judged(unittest.TestCase):
                         SEAL, SEAL[:34] + 'e' * 16) + reading + f'\n1552 b SET w/bus {V3}:c-2 NX PX 100'),
                    ('m-0', f'{V2}:c-1 500 {SEAL}', f'{V2}:c-1 500 {SEAL[:34]}{"e" * 16}'))
 
+    def test_a_copied_seal_does_not_fit(self):
+        # The master has followed another server with its own record. A look ahead finds that, and the SET is no vote.
+        follows = (f'1900 x ECHO "follows"\n1901 lua ECHO "snapshot {"a" * 40} {"c" * 16} {SEAL} w/bus - -2"\n'
+                   '1902 a EVALSHA reading 1 redlock::meta tag\n1902 lua HMGET redlock::meta desc q seal names\n'
+                   f'1903 a SET w/door {V3}:c-2 NX PX 60\n')
+        self.finds([], ('m-0', f'SET w/bus {V2}:c-1 NX PX 500\n', f'SET w/bus {V2}:c-1 NX PX 500\n{follows}'),
+                   ('c-1.1', 'yes 1810 1811 1 2288', 'yes 1810 1811 1 2288\nletgo 1850 1\nended 1851 1 lost'))
+        self.assertIn('1 SET, plain, uncounted', self.summary[0])
+
     def test_a_hold_is_judged_by_what_was_true_when_it_was_told(self):
         # The extend was executed while the check was under way.
         self.finds([], ('c-0.1', 'yes 1510 1511 1 1988', 'yes 1490 1511 1 1988'))
