@@ -173,10 +173,11 @@ TEST_F(ServerFacts, NoKeyRunsOutWithinAScript) {
 }
 
 TEST_F(ServerFacts, PttlMayBeZero) {
-  EXPECT_TRUE(eventually([&] {
-    std::vector<Words> commands = {{"SET", "k", "v", "PX", "2"}};
-    commands.insert(commands.end(), 2'000, {"PTTL", "k"});
-    return has(say(stranger, commands), ":0\r\n");
+  EXPECT_TRUE(eventually([&] {  // one by one: Valkey 9.1 reads its clock once for what has arrived together
+    stranger.command({"SET", "k", "v", "PX", "3"});
+    std::string left;
+    while ((left = stranger.command({"PTTL", "k"})) != "-2" && left != "0") continue;
+    return left == "0";
   }));
 }
 
