@@ -486,7 +486,8 @@ REDLOCK_API int redlock_cancel(redlock_t *rl, redlock_lock_t lock);
  * open. HOLD_LIMIT. CLOSED. THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
 
-/* [own] Let go: from now on the lock is not held. Deletes go out, again where a connection breaks. RELEASED follows.
+/* [own] Let go: from now on the lock is not held. Deletes go out, again where a connection breaks. RELEASED follows; in
+ * loop and polled mode the deletes leave behind its callback, in one write with what that asks for: it must not exit().
  * Before ACQUIRED this cancels the acquire. No holder hears that others wait: to let them in, release and acquire every
  * n seconds. Usually the first or second time does. The keys of a LOST lock stay until its validity would have ended:
  * another thread may rely on a check.

@@ -214,6 +214,7 @@ int Session::why_broken() const {
 bool Session::handle_push(const resp::Item& item, const Instant& now, Reply& out) {
   const Tracking::Said said = tracking_.read(item);
   if (said == Tracking::Said::nothing) return false;
+  watched_ = false;
   if (said == Tracking::Said::all_changed || item.text == settings_.meta_key) {
     record_.count_change();
     withdraw(now);
