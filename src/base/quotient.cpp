@@ -19,8 +19,8 @@ uint64_t quotient_by_steps(uint64_t n, uint32_t by) {
 
 int64_t quotient_by_steps(int64_t n, uint32_t by) {
   const uint64_t size = n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
-  const auto quotient = static_cast<int64_t>(quotient_by_steps(size, by));
-  return n < 0 ? -quotient : quotient;
+  const uint64_t quotient = quotient_by_steps(size, by);
+  return static_cast<int64_t>(n < 0 ? 0 - quotient : quotient);
 }
 
 }  // namespace redlock
