@@ -13,10 +13,11 @@
 #include "port/tls/file.hpp"
 #include "support/tls_peer.hpp"
 
-// In place of the C library's, whose work it does.
+// In place of the C library's, whose work it does. The header says that it only writes, so GCC would warn of a reading.
 static std::string wiped;
 extern "C" void explicit_bzero(void* at, size_t size) noexcept {
-  wiped.append(static_cast<char*>(at), size);
+  const volatile char* const from = static_cast<const volatile char*>(at);
+  for (size_t i = 0; i < size; ++i) wiped += from[i];
   memset(at, 0, size);
 }
 
