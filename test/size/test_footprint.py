@@ -59,11 +59,14 @@ class Targets(unittest.TestCase):
         self.assertEqual(footprint.with_root(self.target, self.folder).emulator, ['qemu-z80', '-L', root])
 
     def test_above_the_limit_is_too_much_below_the_goal(self):
-        here = {'objects': {}, 'shared': (0,), 'memory': {'usual': 0, 'least': 0}, 'stack': {'lock path': 0}}
+        here = {'objects': {}, 'shared': (0,), 'memory': {'usual': 0, 'least': 0}, 'stack': {'lock path': 0},
+                'divisions': []}
         budget = next(b for b in footprint.BUDGETS if b.limit < b.goal and b.what.startswith('static'))
         said = io.StringIO()
         with contextlib.redirect_stdout(said), mock.patch.object(footprint, 'total', lambda *_: (0,)):
             self.assertEqual(footprint.judge(here, {budget.what: budget.limit + 1}), 1)
+            self.assertEqual(footprint.judge(here, {budget.what: budget.limit}), 0)
+            self.assertEqual(footprint.judge(here | {'divisions': ['__aeabi_ldivmod']}, {budget.what: budget.limit}), 1)
         self.assertRegex(said.getvalue(), f'{budget.what} .*: TOO MUCH')
 
 
