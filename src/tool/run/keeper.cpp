@@ -47,8 +47,9 @@ class Keeper {
     }
     if (job_.metrics != nullptr) lease_.metrics.open(job_.metrics, names_);
     become_parent_of_orphans();
-    if (job_.ignores_hup) ::signal(SIGHUP, SIG_DFL);  // else it would be kept from the command, too
-    signals_.take({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD});
+    // A HUP that stayed ignored would be kept from the command, too.
+    signals_.take({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD},
+                  job_.ignores_hup ? SIGHUP : 0);
     warden_.fork(job_, signals_);  // before there is a client
     if (job_.relay != nullptr) relay_.open(job_.relay);
     cfg_ = cfg;

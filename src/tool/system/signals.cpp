@@ -15,18 +15,19 @@ sighandler_t pipes_before = SIG_DFL;
 
 }  // namespace
 
-void Signals::take(std::initializer_list<int> numbers) {
+void Signals::take(std::initializer_list<int> numbers, int anew) {
   signal(SIGCHLD, SIG_DFL);  // ignored, it would hide how a child has ended
   sigset_t wanted;
   sigemptyset(&wanted);
   for (const int number : numbers) {
     struct sigaction now {};
     sigaction(number, nullptr, &now);
-    if (now.sa_handler != SIG_IGN) sigaddset(&wanted, number);
+    if (now.sa_handler != SIG_IGN || number == anew) sigaddset(&wanted, number);
   }
   sigprocmask(SIG_SETMASK, nullptr, &before_);
   open(wanted);
   sigprocmask(SIG_BLOCK, &wanted, nullptr);
+  if (anew != 0) signal(anew, SIG_DFL);  // only now: it would have ended this process
 }
 
 void Signals::take_children_only() {

@@ -10,8 +10,9 @@ namespace redlock::tool {
 
 class Signals {
  public:
-  // Blocks these signals and reads them. One that the program was started to ignore (nohup) stays ignored.
-  void take(std::initializer_list<int> numbers);
+  // Blocks these signals and reads them. One that the program was started to ignore (nohup) stays ignored, but for
+  // `anew`.
+  void take(std::initializer_list<int> numbers, int anew = 0);
   int descriptor() const { return descriptor_; }
   int next();  // the next signal that has come; 0: none
   bool is_from_terminal() const { return is_from_terminal_; }  // its whole group has it; of HUP the leader alone
