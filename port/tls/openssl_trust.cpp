@@ -165,8 +165,8 @@ int verify_chain(X509_STORE_CTX* context, void*) {
 }
 
 // The cheapest first. Without a list a peer may choose a group of 8,192 bits. What a library does not have, as one of
-// FIPS has no X25519, is left out. A hybrid group stands nowhere: a server of OpenSSL 3.5 wants one that a client knows
-// before all others, and asks once more for its key if the client has sent that of another.
+// FIPS has no X25519, is left out. No hybrid group is offered: a server of OpenSSL 3.5 prefers a hybrid group that the
+// client knows, and asks for its key in a HelloRetryRequest if the client has sent the key of another group.
 bool set_groups(SSL_CTX* context) {
   static constexpr const char* wanted[] = {"X25519", "P-256", "P-384", "P-521"};
   char list[32];

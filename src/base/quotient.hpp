@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A division of 64 bits by at most 31 bits, toward zero as `/` does. Small gateways of 32 bits have no instruction for
-// it, and the compiler's library has 440 bytes. Where small code is asked for there, one short loop divides instead: a
-// lock's way leads through a few divisions only.
+// it, and the compiler's function takes 440 bytes. Where small code is asked for there, one short loop divides instead:
+// an acquire needs only a few divisions.
 #pragma once
 #include "base/types.hpp"
 

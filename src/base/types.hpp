@@ -66,8 +66,8 @@ struct Counter {
   uint64_t server_ms = 0;  // the master's wall clock; 0: unknown
 };
 
-// A run of bytes that is owned by someone else. Aligned like a word of 64 bits: GCC keeps it in two registers of 32-bit
-// ARM then, and leads it through memory otherwise, which takes 2 K of code.
+// Bytes is a run of bytes that someone else owns. It is aligned like a word of 64 bits, because GCC then keeps it in
+// two registers of 32-bit ARM; it would pass it in memory otherwise, which costs 2 K of code.
 struct alignas(uint64_t) Bytes {
   const char* data = nullptr;
   size_t size = 0;

@@ -62,7 +62,8 @@ void Client::begin_states(const Instant& now) {
   }
 }
 
-// What is sent behind this is judged by what the masters are now.
+// look_ahead() asks for readings that stand ahead of this turn's rounds, so the votes behind them are judged by the
+// present states of the masters.
 void Client::look_ahead(const Instant& now) {
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (post_[m].look_ahead(now)) plan(post_[m]);

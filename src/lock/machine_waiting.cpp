@@ -245,7 +245,7 @@ void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now)
   plan_round(lock, true, now);
 }
 
-// News without end is not looked at without end.
+// changed() asks for another look only where changes are seldom: a busy resource would cause looks without end.
 void Machine::changed(Lock& lock, MasterIndex m, const Instant& now) {
   Waiting& wait = lock.wait;
   const Duration pause = plain_pause(lock);
@@ -263,7 +263,7 @@ void Machine::master_disconnected(Lock& lock, MasterIndex m, const Instant& now)
   if (lock.forecast.waits() && !lock.forecast.looks()) bring_forward(lock.wake_at, poll_at(lock, now));
 }
 
-// Who stands by looks at others instead.
+// A waiter that stands by, and looks at m, looks at other masters instead.
 bool Machine::master_mute(Lock& lock, MasterIndex m, const Instant& now) {
   const bool idle = lock.state == State::waiting && lock.wants == Wants::nothing;
   const bool mute = idle && lock.wait.stance == Stance::stands_by && lock.forecast.looks_at(m);

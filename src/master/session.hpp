@@ -42,7 +42,7 @@ struct Reply {
   Bytes key;        // key_changed: with its prefix; good until the next call of the session, as holder_read's
 };
 
-// What a client does: some master may have a value of it, it waits for others, or nothing.
+// Awake says what a client does: `holds`: some master may have a value of its own; `waits`: for other holders.
 enum class Awake : uint8_t { no, waits, holds };
 
 // Hears the reply to a question, item by item.
